@@ -1,0 +1,159 @@
+// Validated configuration of a run: plain structs, units in the names, defaults in the initialisers. The key table
+// (src/config/key_table.cpp) reads the defaults from here, so a default stands in one place.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "contraflow/tt_shape.h"
+
+namespace contraflow {
+
+enum class Flow { Btt, Tt, Mm };
+enum class SchedulePolicy { Serial, Overlap };
+enum class RunMode { Clocked, Leap };
+enum class RamPlace { Auto, Bram, Uram, Lutram, Dram };
+enum class LayoutPolicy { Naive, Auto };
+
+struct NetworkConfig {
+    int encoders = 2;
+    Flow flow = Flow::Btt;
+    int seq_len = 32;
+    int vocab = 1000;
+    int d_model = 768;
+    int d_ff = 768;
+    int heads = 12;
+    int intents = 26;
+    int slots = 129;
+    double ln_eps = 1e-12;
+};
+
+struct TtConfig {
+    int rank = 12;
+    std::vector<int> ranks;  // one per internal bond; empty: `rank` everywhere
+    std::vector<int> out_modes{12, 8, 8};
+    std::vector<int> in_modes{8, 8, 12};
+    std::vector<int> ffn_modes;  // output modes of fc1 (reversed: input modes of fc2); empty when d_ff == d_model
+};
+
+struct TtmConfig {
+    int rank = 30;
+    std::vector<int> vocab_modes{10, 10, 10};
+    std::vector<int> hidden_modes{12, 8, 8};
+};
+
+struct EngineConfig {
+    int count = 4;
+    int rows = 8;
+    int cols = 12;
+    int interleave = 8;    // outputs per PE and accumulator buffer that may be in flight
+    int partial_sums = 1;  // accumulators per output, contraction index mod count
+    int multiply_latency_cycles = 2;
+    int add_latency_cycles = 3;
+    int broadcast_latency_cycles = 1;  // operand register from bank output to the PE row or column
+};
+
+struct VectorConfig {
+    int count = 1;
+    int lanes = 32;
+    int special_lanes = 8;
+    int burst_beats = 32;     // beats of one port grant, at least one row
+    int row_registers = 512;  // rows whose scalars (mean, maximum, ...) fit in the unit
+    int exp_latency_cycles = 7;
+    int erf_latency_cycles = 30;
+    int tanh_latency_cycles = 22;
+    int log_latency_cycles = 8;
+    int divide_latency_cycles = 8;
+    int sqrt_latency_cycles = 7;
+    int compare_latency_cycles = 1;
+};
+
+struct MemoryPolicy {
+    RamPlace parameters = RamPlace::Auto;
+    RamPlace gradients = RamPlace::Auto;
+    RamPlace activations = RamPlace::Auto;
+    RamPlace scratch = RamPlace::Auto;
+    LayoutPolicy layout = LayoutPolicy::Auto;
+    int banks = 32;           // words an on-chip memory can deliver per port and cycle (at most one per bank or lane)
+    int ports = 2;            // ports per bank: 1 or 2
+    int lutram_max_words = 128;  // bank depth up to which a memory is built of LUTRAM
+    int lutram_max_bits = 4096;  // and bank bits up to which it is
+    int bram_read_latency_cycles = 1;
+    int uram_read_latency_cycles = 2;
+    int lutram_read_latency_cycles = 1;
+};
+
+struct DmaConfig {
+    int burst_beats = 16;           // AXI beats per burst
+    int beat_bytes = 32;            // AXI data width
+    int outstanding = 16;           // bursts in flight
+    int request_latency_cycles = 6;   // fabric-side adapter, request path
+    int response_latency_cycles = 6;  // fabric-side adapter, response path
+};
+
+struct SequencerConfig {
+    int decode_cycles = 1;  // descriptor fetch to issue
+};
+
+struct TrainConfig {
+    double lr = 0.005;
+    std::uint64_t seed = 1;
+};
+
+struct DataConfig {
+    std::string path;           // directory with train/ and test/ folders in the ATIS three-file format
+    std::string split = "train";
+    std::int64_t first = 0;     // index of the first sample used
+    bool shuffle = false;
+};
+
+// An FPGA device; the numbers and their sources are in configs/devices/*.ini.
+struct DeviceConfig {
+    std::string name;
+    std::int64_t luts = 0, ffs = 0, dsps = 0, bram36 = 0, urams = 0;                          // whole chip
+    std::int64_t available_luts = 0, available_ffs = 0, available_dsps = 0;                   // after the shell
+    std::int64_t available_bram36 = 0, available_urams = 0;
+    double static_power_w = 0;
+    double shell_power_w = 0;
+    double link_seconds_per_buffer = 14e-6;  // host link, one buffer
+    std::string memory_file;                 // default DRAM of the board
+};
+
+// One DRAM channel type; JEDEC names in memory-clock cycles; configs/memories/*.ini.
+struct DramConfig {
+    std::string name;
+    std::int64_t clock_hz = 1'200'000'000;  // memory clock (two beats per cycle)
+    int bus_bits = 64;
+    int burst_length = 8;
+    int nRCD = 16, nRP = 16, nCL = 16, nCWL = 12, nRAS = 39, nCCD_S = 4, nCCD_L = 6, nREFI = 9360, nRFC = 420;
+    std::int64_t channel_bytes = 0;
+    int channels = 1;  // design key dram.channels
+    double energy_pj_per_bit = 20;
+};
+
+struct Config {
+    NetworkConfig network;
+    TtConfig tt;
+    TtmConfig ttm;
+    EngineConfig engine;
+    VectorConfig vector;
+    MemoryPolicy memory;
+    DmaConfig dma;
+    SequencerConfig sequencer;
+    SchedulePolicy schedule_policy = SchedulePolicy::Overlap;
+    bool schedule_split = true;
+    std::int64_t fabric_hz = 100'000'000;
+    TrainConfig train;
+    DataConfig data;
+    DeviceConfig device;
+    DramConfig dram;
+
+    // Shape of the TT linear d_model -> d_model, d_model -> d_ff (fc1) and d_ff -> d_model (fc2), and of the embedding.
+    [[nodiscard]] TtShape tt_model() const;
+    [[nodiscard]] TtShape tt_fc1() const;
+    [[nodiscard]] TtShape tt_fc2() const;
+    [[nodiscard]] TtmShape ttm_table() const;
+};
+
+}  // namespace contraflow
