@@ -1,0 +1,3 @@
+// Entry point of unit tests.
+#define CATCH_CONFIG_MAIN
+#include <catch2/catch.hpp>
