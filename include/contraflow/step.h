@@ -15,7 +15,9 @@ namespace contraflow {
 
 enum class TensorId : std::uint32_t {};
 inline constexpr TensorId kNoTensor = TensorId{0xffffffffU};
-[[nodiscard]] constexpr std::size_t index_of(TensorId id) { return static_cast<std::size_t>(id); }
+[[nodiscard]] constexpr std::size_t index_of(TensorId id) {
+    return static_cast<std::size_t>(id);
+}
 
 enum class TensorClass { Parameter, Gradient, Activation, Scratch, Buffer };
 enum class ElementType { F32, I32 };
@@ -37,16 +39,16 @@ struct Digit {
 };
 using IndexMap = std::vector<Digit>;
 
-// Adds stride * ((token[batch] / divisor) % modulus) to an address: the slice of a TTM core, or the row of a table, that
-// the token at position `batch` (for vector kernels: at the row) selects. modulus 0: no token in this address.
+// Adds stride * ((token[batch] / divisor) % modulus) to an address: the slice of a TTM core, or the row of a table,
+// that the token at position `batch` (for vector kernels: at the row) selects. modulus 0: no token in this address.
 struct TokenDigit {
     std::int64_t divisor = 1;
     std::int64_t modulus = 0;
     std::int64_t stride = 0;
 };
 
-// Address of an element of a contraction operand: offset + the four index maps + the token's slice, in words. A map that
-// is empty means the operand does not depend on that index.
+// Address of an element of a contraction operand: offset + the four index maps + the token's slice, in words. A map
+// that is empty means the operand does not depend on that index.
 struct Access {
     TensorId tensor = kNoTensor;
     std::int64_t offset = 0;
@@ -55,8 +57,9 @@ struct Access {
 };
 
 // out[b, i, j] = sum over k ascending of a[b, i, k] * b[b, k, j], then + bias, then + residual (each rounded).
-// The residual may be `out` itself (accumulation); then batches run strictly one after another.
-// MACs = batch * rows * cols * depth.
+// The sum: P = engine.partial_sums accumulators start at +0, product k is added to accumulator k mod P, then
+// accumulators 1, 2, ... are added to accumulator 0 in this order. The residual may be `out` itself (accumulation);
+// then batches run strictly one after another. MACs = batch * rows * cols * depth.
 struct Contraction {
     std::int64_t batch = 1, rows = 1, cols = 1, depth = 1;
     Access a;         // batch, row, depth
@@ -95,7 +98,8 @@ enum class VectorOp {
     // logits, labels (rows, I32), words (1, I32) or kNoTensor -> dlogits, loss (3 words: intent, slot, total)
     //   rows first_row .. first_row + count - 1 count, count = row_count, or the value in `words` when given;
     //   w = 1 / float(count); per row m = row_max, e = exp(x - m), s = row_sum(e), l = (log(s) + m) - x[label];
-    //   dlogits = (e * (1 / s) - (j == label)) * w, +0 in the other rows; L = (sum of l, ascending) * w (0 if count is 0)
+    //   dlogits = (e * (1 / s) - (j == label)) * w, +0 in the other rows; L = (sum of l, ascending) * w (0 if count is
+    //   0)
     //   loss_slot 0: loss[0] = L, loss[2] = L; loss_slot 1: loss[1] = L, loss[2] = loss[0] + L
     CrossEntropy,
     ColumnSum,   // dy -> db
@@ -117,10 +121,10 @@ struct VectorSegment {
     VectorOp op = VectorOp::Fill;
     std::int64_t rows = 1, cols = 1;
     std::vector<VectorOperand> in, out;
-    float scalar = 0;               // eps, scale or lr
-    std::int64_t first_row = 0;     // CrossEntropy
-    std::int64_t row_count = 0;     // CrossEntropy
-    int loss_slot = 0;              // CrossEntropy
+    float scalar = 0;            // eps, scale or lr
+    std::int64_t first_row = 0;  // CrossEntropy
+    std::int64_t row_count = 0;  // CrossEntropy
+    int loss_slot = 0;           // CrossEntropy
 };
 
 // A vector kernel runs its segments one after another (an update has one per parameter tensor).
@@ -137,6 +141,19 @@ struct DmaTransfer {
     bool to_chip = true;
 };
 
+// Which elements of a vector kernel's operand a segment touches.
+enum class OperandShape {
+    Matrix,  // rows x cols
+    Row,     // cols, the same for every row
+    Column,  // one word per row
+    Word,    // one word
+    Loss,    // the three loss words
+};
+// REQUIRES: the operation has an input (output) of this index; operands that are kNoTensor have a shape, too.
+[[nodiscard]] OperandShape input_shape(VectorOp op, std::size_t index);
+[[nodiscard]] OperandShape output_shape(VectorOp op, std::size_t index);
+[[nodiscard]] std::int64_t words_of(const VectorSegment& segment, OperandShape shape);
+
 enum class Phase { Forward, Backward, Update };
 enum class KernelClass { Merge, Apply, CoreGrad, Attention, Dense, Embedding, Vector, Loss, Update, Dma };
 
@@ -147,11 +164,19 @@ struct Kernel {
     std::variant<Contraction, VectorKernel, DmaTransfer> work;
 
     [[nodiscard]] std::int64_t macs() const;
-    [[nodiscard]] std::int64_t bytes() const;  // operand and result words touched at least once, times 4
+    // Operand and result words touched at least once, times 4. Where tokens select slices, as if all tokens differed.
+    [[nodiscard]] std::int64_t bytes() const;
+};
+
+// A second name of a tensor (the gradient of embed.token is that of embed.pos; with one core per side U is a core).
+struct TensorAlias {
+    std::string name;
+    TensorId tensor = kNoTensor;
 };
 
 struct Step {
     std::vector<Tensor> tensors;
+    std::vector<TensorAlias> aliases;
     std::vector<Kernel> kernels;
 
     // The sample buffer, one I32 tensor that the DMA loads: tokens S, slot labels S, real (1/0) S, intent, words.
@@ -160,7 +185,7 @@ struct Step {
     std::int64_t seq_len = 0;
 
     [[nodiscard]] const Tensor& tensor(TensorId id) const { return tensors[index_of(id)]; }
-    [[nodiscard]] TensorId find(const std::string& name) const;  // kNoTensor if there is none
+    [[nodiscard]] TensorId find(const std::string& name) const;  // also by alias; kNoTensor if there is none
 
     [[nodiscard]] std::int64_t tokens_offset() const { return 0; }
     [[nodiscard]] std::int64_t slot_labels_offset() const { return seq_len; }
@@ -172,6 +197,19 @@ struct Step {
 
 inline constexpr std::int64_t kSampleDramAddress = 0;      // bytes; the host writes the sample here
 inline constexpr std::int64_t kLossDramAddress = 1 << 16;  // bytes; the machine writes the loss here
+
+// The tensors a kernel touches, each in one list only, without repetition and in ascending order. A kernel that looks
+// up tokens reads the sample buffer.
+struct TensorUses {
+    std::vector<TensorId> reads;
+    std::vector<TensorId> writes;              // overwritten without being read (perhaps in part)
+    std::vector<TensorId> read_modify_writes;  // accumulated or updated in place
+};
+[[nodiscard]] TensorUses tensor_uses(const Step& step, const Kernel& kernel);
+
+// For each kernel the earlier kernels it waits for, ascending: those that wrote what it reads, and those that read or
+// wrote what it writes. Tensors count as a whole. Transitively reduced: no listed kernel precedes another listed one.
+[[nodiscard]] std::vector<std::vector<std::uint32_t>> kernel_dependences(const Step& step);
 
 [[nodiscard]] const char* to_string(Phase phase);
 [[nodiscard]] const char* to_string(KernelClass kernel_class);
