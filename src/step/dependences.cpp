@@ -1,0 +1,133 @@
+// What a kernel touches, and from that which kernels it waits for.
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <iterator>
+
+#include "contraflow/step.h"
+
+namespace contraflow {
+namespace {
+
+using Ids = std::vector<TensorId>;
+
+void make_set(Ids& ids) {
+    ids.erase(std::remove(ids.begin(), ids.end(), kNoTensor), ids.end());
+    std::sort(ids.begin(), ids.end());
+    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+}
+
+// Every read and every write of a kernel; in both lists when it does both.
+struct Touched {
+    Ids reads;
+    Ids writes;
+};
+
+Touched touched(const Step& step, const Contraction& c) {
+    const bool by_token =
+        c.a.token.modulus != 0 || c.b.token.modulus != 0 || c.out.token.modulus != 0 || c.residual.token.modulus != 0;
+    return {{c.a.tensor, c.b.tensor, c.bias.tensor, c.residual.tensor, by_token ? step.sample : kNoTensor},
+            {c.out.tensor}};
+}
+
+Touched touched(const Step& step, const VectorKernel& kernel) {
+    Touched result;
+    const auto add = [&](Ids& ids, const VectorOperand& operand) {
+        ids.push_back(operand.tensor);
+        result.reads.push_back(operand.token.modulus != 0 ? step.sample : kNoTensor);
+    };
+    for (const VectorSegment& segment : kernel.segments) {
+        for (const VectorOperand& operand : segment.in) {
+            add(result.reads, operand);
+        }
+        for (const VectorOperand& operand : segment.out) {
+            add(result.writes, operand);
+        }
+        if (segment.op == VectorOp::CrossEntropy && segment.loss_slot == 1) {
+            result.reads.push_back(segment.out.at(1).tensor);  // the total adds to the loss of slot 0
+        }
+    }
+    return result;
+}
+
+Touched touched(const Step& /*step*/, const DmaTransfer& transfer) {
+    return transfer.to_chip ? Touched{{}, {transfer.tensor}} : Touched{{transfer.tensor}, {}};
+}
+
+// A set of kernels as bits.
+class KernelSet {
+public:
+    explicit KernelSet(std::size_t kernels) : words_((kernels + 63) / 64) {}
+
+    void insert(std::size_t kernel) { words_[kernel / 64] |= std::uint64_t{1} << (kernel % 64); }
+    [[nodiscard]] bool contains(std::size_t kernel) const { return ((words_[kernel / 64] >> (kernel % 64)) & 1U) != 0; }
+    void insert(const KernelSet& other) {
+        for (std::size_t i = 0; i < words_.size(); ++i) {
+            words_[i] |= other.words_[i];
+        }
+    }
+
+private:
+    std::vector<std::uint64_t> words_;
+};
+
+struct TensorHistory {
+    std::vector<std::uint32_t> last_writer;  // none or one
+    std::vector<std::uint32_t> readers;      // since the last write
+};
+
+}  // namespace
+
+TensorUses tensor_uses(const Step& step, const Kernel& kernel) {
+    Touched all = std::visit([&](const auto& work) { return touched(step, work); }, kernel.work);
+    make_set(all.reads);
+    make_set(all.writes);
+    TensorUses uses;
+    std::set_intersection(all.reads.begin(), all.reads.end(), all.writes.begin(), all.writes.end(),
+                          std::back_inserter(uses.read_modify_writes));
+    std::set_difference(all.reads.begin(), all.reads.end(), all.writes.begin(), all.writes.end(),
+                        std::back_inserter(uses.reads));
+    std::set_difference(all.writes.begin(), all.writes.end(), all.reads.begin(), all.reads.end(),
+                        std::back_inserter(uses.writes));
+    return uses;
+}
+
+std::vector<std::vector<std::uint32_t>> kernel_dependences(const Step& step) {
+    const std::size_t count = step.kernels.size();
+    std::vector<std::vector<std::uint32_t>> dependences(count);
+    std::vector<KernelSet> before(count, KernelSet(count));  // all transitive predecessors
+    std::vector<TensorHistory> history(step.tensors.size());
+
+    for (std::uint32_t kernel = 0; kernel < count; ++kernel) {
+        const TensorUses uses = tensor_uses(step, step.kernels[kernel]);
+        std::vector<std::uint32_t> candidates;
+        const auto wait_for = [&](const std::vector<std::uint32_t>& kernels) {
+            candidates.insert(candidates.end(), kernels.begin(), kernels.end());
+        };
+        for (const TensorId id : uses.reads) {
+            wait_for(history[index_of(id)].last_writer);
+            history[index_of(id)].readers.push_back(kernel);
+        }
+        for (const Ids* written : {&uses.writes, &uses.read_modify_writes}) {
+            for (const TensorId id : *written) {
+                TensorHistory& past = history[index_of(id)];
+                wait_for(past.last_writer);
+                wait_for(past.readers);
+                past = {{kernel}, {}};
+            }
+        }
+        // Latest first: what precedes a kept candidate need not be listed.
+        std::sort(candidates.begin(), candidates.end(), std::greater<>());
+        for (const std::uint32_t candidate : candidates) {
+            if (!before[kernel].contains(candidate)) {
+                dependences[kernel].push_back(candidate);
+                before[kernel].insert(candidate);
+                before[kernel].insert(before[candidate]);
+            }
+        }
+        std::reverse(dependences[kernel].begin(), dependences[kernel].end());
+    }
+    return dependences;
+}
+
+}  // namespace contraflow
