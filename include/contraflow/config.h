@@ -75,8 +75,8 @@ struct MemoryPolicy {
     RamPlace activations = RamPlace::Auto;
     RamPlace scratch = RamPlace::Auto;
     LayoutPolicy layout = LayoutPolicy::Auto;
-    int banks = 32;           // words an on-chip memory can deliver per port and cycle (at most one per bank or lane)
-    int ports = 2;            // ports per bank: 1 or 2
+    int banks = 32;  // words an on-chip memory can deliver per port and cycle (at most one per bank or lane)
+    int ports = 2;   // ports per bank: 1 or 2
     int lutram_max_words = 128;  // bank depth up to which a memory is built of LUTRAM
     int lutram_max_bits = 4096;  // and bank bits up to which it is
     int bram_read_latency_cycles = 1;
@@ -85,9 +85,9 @@ struct MemoryPolicy {
 };
 
 struct DmaConfig {
-    int burst_beats = 16;           // AXI beats per burst
-    int beat_bytes = 32;            // AXI data width
-    int outstanding = 16;           // bursts in flight
+    int burst_beats = 16;             // AXI beats per burst
+    int beat_bytes = 32;              // AXI data width
+    int outstanding = 16;             // bursts in flight
     int request_latency_cycles = 6;   // fabric-side adapter, request path
     int response_latency_cycles = 6;  // fabric-side adapter, response path
 };
@@ -102,17 +102,18 @@ struct TrainConfig {
 };
 
 struct DataConfig {
-    std::string path;           // directory with train/ and test/ folders in the ATIS three-file format
+    std::string path = "traces/atis_like";  // directory with train/ and test/ folders in the ATIS three-file format
     std::string split = "train";
-    std::int64_t first = 0;     // index of the first sample used
+    std::int64_t first = 0;  // index of the first sample used
     bool shuffle = false;
 };
 
 // An FPGA device; the numbers and their sources are in configs/devices/*.ini.
 struct DeviceConfig {
+    std::string file = "devices/u50.ini";  // where the numbers below were read
     std::string name;
-    std::int64_t luts = 0, ffs = 0, dsps = 0, bram36 = 0, urams = 0;                          // whole chip
-    std::int64_t available_luts = 0, available_ffs = 0, available_dsps = 0;                   // after the shell
+    std::int64_t luts = 0, ffs = 0, dsps = 0, bram36 = 0, urams = 0;         // whole chip
+    std::int64_t available_luts = 0, available_ffs = 0, available_dsps = 0;  // after the shell
     std::int64_t available_bram36 = 0, available_urams = 0;
     double static_power_w = 0;
     double shell_power_w = 0;
@@ -122,6 +123,7 @@ struct DeviceConfig {
 
 // One DRAM channel type; JEDEC names in memory-clock cycles; configs/memories/*.ini.
 struct DramConfig {
+    std::string file;  // where the numbers below were read; given empty: the device's memory_file
     std::string name;
     std::int64_t clock_hz = 1'200'000'000;  // memory clock (two beats per cycle)
     int bus_bits = 64;

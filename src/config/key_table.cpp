@@ -1,0 +1,445 @@
+#include "config/key_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "config/nearest.h"
+#include "config/values.h"
+
+namespace contraflow::config {
+
+namespace {
+
+// A value and the word for it.
+template <class E>
+using Words = std::vector<std::pair<std::string, E>>;
+
+const Words<Flow> kFlows{{"btt", Flow::Btt}, {"tt", Flow::Tt}, {"mm", Flow::Mm}};
+const Words<SchedulePolicy> kPolicies{{"serial", SchedulePolicy::Serial}, {"overlap", SchedulePolicy::Overlap}};
+const Words<LayoutPolicy> kLayouts{{"naive", LayoutPolicy::Naive}, {"auto", LayoutPolicy::Auto}};
+const Words<RamPlace> kPlaces{{"auto", RamPlace::Auto},
+                              {"bram", RamPlace::Bram},
+                              {"uram", RamPlace::Uram},
+                              {"lutram", RamPlace::Lutram},
+                              {"dram", RamPlace::Dram}};
+
+std::string one_of(const std::vector<std::string>& words) {
+    std::string text = words.front();
+    for (std::size_t i = 1; i < words.size(); ++i) {
+        text += (i + 1 == words.size() ? " or " : ", ") + words[i];
+    }
+    return text;
+}
+
+// Builds the rows of one section. A binding is a function from a Config to one of its members; the default is read from
+// the member of a default-constructed Config.
+class Section {
+public:
+    Section(KeyTable& table, std::string name) : table_(table), name_(std::move(name)) {}
+
+    template <class Member>
+    Section& whole(const std::string& name, const std::string& unit, std::int64_t min, std::int64_t max,
+                   const std::string& meaning, Member member) {
+        using Value = std::decay_t<decltype(member(std::declval<Config&>()))>;
+        return add(
+            name, "whole number", unit, fmt::format("{} to {}", min, max), meaning, member,
+            [=](Config& config, const std::string& text) {
+                member(config) = static_cast<Value>(parse_whole(text, min, max));
+            },
+            [](const auto& value) { return fmt::format("{}", value); });
+    }
+
+    // A whole number that must be a power of two.
+    template <class Member>
+    Section& power(const std::string& name, const std::string& unit, std::int64_t min, std::int64_t max,
+                   const std::string& meaning, Member member) {
+        using Value = std::decay_t<decltype(member(std::declval<Config&>()))>;
+        return add(
+            name, "whole number", unit, fmt::format("a power of two, {} to {}", min, max), meaning, member,
+            [=](Config& config, const std::string& text) {
+                const std::int64_t value = parse_whole(text, min, max);
+                if ((value & (value - 1)) != 0) {
+                    throw BadValue(fmt::format("{} is not a power of two", value));
+                }
+                member(config) = static_cast<Value>(value);
+            },
+            [](const auto& value) { return fmt::format("{}", value); });
+    }
+
+    template <class Member>
+    Section& whole_unsigned(const std::string& name, const std::string& meaning, Member member) {
+        return add(
+            name, "whole number", "", fmt::format("0 to {}", std::numeric_limits<std::uint64_t>::max()), meaning,
+            member, [=](Config& config, const std::string& text) { member(config) = parse_unsigned(text); },
+            [](const auto& value) { return fmt::format("{}", value); });
+    }
+
+    template <class Member>
+    Section& number(const std::string& name, const std::string& unit, double min, double max,
+                    const std::string& meaning, Member member) {
+        return add(
+            name, "number", unit, fmt::format("{} to {}", number_text(min), number_text(max)), meaning, member,
+            [=](Config& config, const std::string& text) { member(config) = parse_number(text, min, max); },
+            [](double value) { return number_text(value); });
+    }
+
+    template <class Member>
+    Section& on_off(const std::string& name, const std::string& meaning, Member member) {
+        return add(
+            name, "switch", "", "on or off", meaning, member,
+            [=](Config& config, const std::string& text) { member(config) = parse_switch(text); },
+            [](bool value) { return value ? "on" : "off"; });
+    }
+
+    template <class E, class Member>
+    Section& word(const std::string& name, const Words<E>& words, const std::string& meaning, Member member) {
+        std::vector<std::string> names;
+        for (const auto& [text, value] : words) {
+            names.push_back(text);
+        }
+        return add(
+            name, "word", "", one_of(names), meaning, member,
+            [=](Config& config, const std::string& text) {
+                const auto found =
+                    std::find_if(words.begin(), words.end(), [&](const auto& word) { return word.first == text; });
+                if (found == words.end()) {
+                    throw BadValue(text.empty() ? "has no value" : '"' + text + "\" is not a word it knows");
+                }
+                member(config) = found->second;
+            },
+            [=](E value) {
+                return std::find_if(words.begin(), words.end(), [&](const auto& word) { return word.second == value; })
+                    ->first;
+            });
+    }
+
+    // A list of min_size to max_size whole numbers of 1 to max.
+    template <class Member>
+    Section& list(const std::string& name, std::size_t min_size, std::size_t max_size, int max,
+                  const std::string& meaning, Member member) {
+        return add(
+            name, "list", "",
+            fmt::format("{} to {} whole numbers of 1 to {}, comma-separated", min_size, max_size, max), meaning, member,
+            [=](Config& config, const std::string& text) {
+                std::vector<int> values = parse_whole_list(text, 1, max);
+                if (values.size() < min_size || values.size() > max_size) {
+                    throw BadValue(fmt::format("has {} numbers", values.size()));
+                }
+                member(config) = std::move(values);
+            },
+            [](const std::vector<int>& values) { return list_text(values); });
+    }
+
+    // Text of any kind; `type` says of what. Empty text only where the default is empty.
+    template <class Member>
+    Section& text(const std::string& name, const std::string& type, const std::string& range,
+                  const std::string& meaning, Member member) {
+        Config defaults;
+        const bool may_be_empty = member(defaults).empty() && !required_;
+        return add(
+            name, type, "", range, meaning, member,
+            [=](Config& config, const std::string& value) {
+                if (value.empty() && !may_be_empty) {
+                    throw BadValue("has no value");
+                }
+                member(config) = value;
+            },
+            [](const std::string& value) { return value; });
+    }
+
+    // The rows that follow have no default: a file that leaves them out is refused.
+    Section& required() {
+        required_ = true;
+        return *this;
+    }
+
+private:
+    template <class Member, class Set, class Text>
+    Section& add(const std::string& name, const std::string& type, const std::string& unit, const std::string& range,
+                 const std::string& meaning, Member member, Set set, Text to_text) {
+        Key key;
+        key.section = name_;
+        key.name = name;
+        key.type = type;
+        key.unit = unit;
+        key.range = range;
+        key.meaning = meaning;
+        key.required = required_;
+        key.set = set;
+        key.text = [=](const Config& config) { return std::string(to_text(member(config))); };
+        key.json = [=](const Config& config) -> nlohmann::json {
+            const auto& value = member(config);
+            if constexpr (std::is_enum_v<std::decay_t<decltype(value)>>) {
+                return std::string(to_text(value));
+            } else {
+                return value;
+            }
+        };
+        key.default_text = required_ ? "" : key.text(Config{});
+        table_.push_back(std::move(key));
+        return *this;
+    }
+
+    KeyTable& table_;
+    std::string name_;
+    bool required_ = false;
+};
+
+// Shorthand for a binding.
+#define MEMBER(path)            \
+    [](auto& config) -> auto& { \
+        return config.path;     \
+    }
+
+constexpr std::int64_t kMaxLatencyCycles = 1000;
+
+KeyTable build_design_keys() {
+    KeyTable table;
+    Section(table, "network")
+        .whole("encoders", "encoder blocks", 1, 64, "encoder blocks of the transformer", MEMBER(network.encoders))
+        .word("flow", kFlows,
+              "how a TT linear is computed: btt merges the output cores to U and the input cores to Vt first, tt "
+              "contracts the input with one core after another, mm is the dense matrix",
+              MEMBER(network.flow))
+        .whole("seq_len", "positions", 2, 4096, "positions per sample: [CLS], words, padding", MEMBER(network.seq_len))
+        .whole("vocab", "tokens", 3, 1'000'000, "rows of the embedding table; ids 0 to 2 are [PAD], [UNK] and [CLS]",
+               MEMBER(network.vocab))
+        .whole("d_model", "features", 1, 65'536, "width of the model", MEMBER(network.d_model))
+        .whole("d_ff", "features", 1, 262'144, "width between the two feed-forward linears", MEMBER(network.d_ff))
+        .whole("heads", "heads", 1, 1024, "attention heads; must divide network.d_model", MEMBER(network.heads))
+        .whole("intents", "classes", 1, 65'536, "classes of the intent head", MEMBER(network.intents))
+        .whole("slots", "classes", 1, 65'536, "classes of the slot head", MEMBER(network.slots))
+        .number("ln_eps", "", 1e-30, 1, "added to the variance in LayerNorm", MEMBER(network.ln_eps));
+
+    Section tt(table, "tt");
+    tt.whole("rank", "", 1, 4096, "TT rank of every bond; given later it overrides tt.ranks", MEMBER(tt.rank));
+    table.back().set = [set = table.back().set](Config& config, const std::string& text) {
+        set(config, text);
+        config.tt.ranks.clear();
+    };
+    tt.list("ranks", 0, 15, 4096, "TT rank of each bond from the first output core on; empty: tt.rank everywhere",
+            MEMBER(tt.ranks))
+        .list("out_modes", 1, 8, 65'536, "modes of the output cores, product network.d_model", MEMBER(tt.out_modes))
+        .list("in_modes", 1, 8, 65'536, "modes of the input cores, product network.d_model", MEMBER(tt.in_modes))
+        .list("ffn_modes", 0, 8, 65'536,
+              "output modes of the first feed-forward linear and, reversed, input modes of the second, product "
+              "network.d_ff; empty: as the other linears, which needs d_ff = d_model",
+              MEMBER(tt.ffn_modes));
+
+    Section(table, "ttm")
+        .whole("rank", "", 1, 4096, "rank of every bond of the embedding table", MEMBER(ttm.rank))
+        .list("vocab_modes", 2, 8, 65'536, "digits of a token id, most significant first, product network.vocab",
+              MEMBER(ttm.vocab_modes))
+        .list("hidden_modes", 2, 8, 65'536, "modes of an embedding row, product network.d_model",
+              MEMBER(ttm.hidden_modes));
+
+    Section(table, "engine")
+        .whole("count", "engines", 1, 256, "contraction engines", MEMBER(engine.count))
+        .whole("rows", "PEs", 1, 4096, "rows of PEs in an engine", MEMBER(engine.rows))
+        .whole("cols", "PEs", 1, 4096, "columns of PEs in an engine", MEMBER(engine.cols))
+        .whole("interleave", "outputs", 1, 1024, "outputs per PE and accumulator buffer that may be in flight",
+               MEMBER(engine.interleave))
+        .whole("partial_sums", "accumulators", 1, 1024,
+               "accumulators per output, contraction index mod count, added in order at the end",
+               MEMBER(engine.partial_sums))
+        .whole("multiply_latency_cycles", "cycles", 1, kMaxLatencyCycles, "FP32 multiplier, operands to product",
+               MEMBER(engine.multiply_latency_cycles))
+        .whole("add_latency_cycles", "cycles", 1, kMaxLatencyCycles, "FP32 adder, operands to sum",
+               MEMBER(engine.add_latency_cycles))
+        .whole("broadcast_latency_cycles", "cycles", 1, kMaxLatencyCycles,
+               "operand registers from the bank's output to the PE row or column",
+               MEMBER(engine.broadcast_latency_cycles));
+
+    Section(table, "vector")
+        .whole("count", "units", 1, 64, "vector units", MEMBER(vector.count))
+        .whole("lanes", "lanes", 1, 4096, "lanes of a unit, each an add and a multiply per cycle", MEMBER(vector.lanes))
+        .whole("special_lanes", "lanes", 1, 4096, "lanes for exp, erf, tanh, log, divide and square root",
+               MEMBER(vector.special_lanes))
+        .whole("burst_beats", "beats", 1, 65'536, "beats of one port grant; at least one row is served",
+               MEMBER(vector.burst_beats))
+        .whole("row_registers", "rows", 1, 1'048'576, "rows whose scalars (mean, maximum, ...) fit in the unit",
+               MEMBER(vector.row_registers))
+        .whole("exp_latency_cycles", "cycles", 1, kMaxLatencyCycles, "exponential", MEMBER(vector.exp_latency_cycles))
+        .whole("erf_latency_cycles", "cycles", 1, kMaxLatencyCycles, "error function",
+               MEMBER(vector.erf_latency_cycles))
+        .whole("tanh_latency_cycles", "cycles", 1, kMaxLatencyCycles, "hyperbolic tangent",
+               MEMBER(vector.tanh_latency_cycles))
+        .whole("log_latency_cycles", "cycles", 1, kMaxLatencyCycles, "natural logarithm",
+               MEMBER(vector.log_latency_cycles))
+        .whole("divide_latency_cycles", "cycles", 1, kMaxLatencyCycles, "divider", MEMBER(vector.divide_latency_cycles))
+        .whole("sqrt_latency_cycles", "cycles", 1, kMaxLatencyCycles, "square root", MEMBER(vector.sqrt_latency_cycles))
+        .whole("compare_latency_cycles", "cycles", 1, kMaxLatencyCycles, "comparison (row maximum)",
+               MEMBER(vector.compare_latency_cycles));
+
+    Section(table, "memory")
+        .word("parameters", kPlaces, "where parameters live; auto: where they waste least", MEMBER(memory.parameters))
+        .word("gradients", kPlaces, "where gradients live", MEMBER(memory.gradients))
+        .word("activations", kPlaces, "where activations kept for the backward phase live", MEMBER(memory.activations))
+        .word("scratch", kPlaces, "where buffers used inside a phase live", MEMBER(memory.scratch))
+        .word("layout", kLayouts, "naive: every tensor in banks of its own; auto: small tensors share banks",
+              MEMBER(memory.layout))
+        .whole("banks", "banks", 1, 4096, "words an on-chip memory delivers per port and cycle, one per bank at most",
+               MEMBER(memory.banks))
+        .whole("ports", "ports", 1, 2, "ports per bank", MEMBER(memory.ports))
+        .whole("lutram_max_words", "words", 0, 65'536, "bank depth up to which a memory is built of LUTRAM",
+               MEMBER(memory.lutram_max_words))
+        .whole("lutram_max_bits", "bits", 0, 1'048'576, "bits of a bank up to which it is built of LUTRAM",
+               MEMBER(memory.lutram_max_bits))
+        .whole("bram_read_latency_cycles", "cycles", 1, 16, "address to data of a BRAM bank",
+               MEMBER(memory.bram_read_latency_cycles))
+        .whole("uram_read_latency_cycles", "cycles", 1, 16, "address to data of a URAM bank",
+               MEMBER(memory.uram_read_latency_cycles))
+        .whole("lutram_read_latency_cycles", "cycles", 1, 16, "address to data of a LUTRAM bank",
+               MEMBER(memory.lutram_read_latency_cycles));
+
+    Section(table, "dma")
+        .whole("burst_beats", "beats", 1, 256, "AXI beats per burst", MEMBER(dma.burst_beats))
+        .power("beat_bytes", "bytes", 4, 128, "AXI data width", MEMBER(dma.beat_bytes))
+        .whole("outstanding", "bursts", 1, 256, "bursts in flight", MEMBER(dma.outstanding))
+        .whole("request_latency_cycles", "cycles", 1, kMaxLatencyCycles, "fabric-side adapter, request path",
+               MEMBER(dma.request_latency_cycles))
+        .whole("response_latency_cycles", "cycles", 1, kMaxLatencyCycles, "fabric-side adapter, response path",
+               MEMBER(dma.response_latency_cycles));
+
+    Section(table, "sequencer")
+        .whole("decode_cycles", "cycles", 1, kMaxLatencyCycles, "fetch of a kernel's descriptor to its issue",
+               MEMBER(sequencer.decode_cycles));
+
+    Section(table, "schedule")
+        .word("policy", kPolicies,
+              "serial: one kernel at a time; overlap: independent kernels side by side, merges and transfers ahead",
+              MEMBER(schedule_policy))
+        .on_off("split", "spread the output tiles of one kernel over free engines", MEMBER(schedule_split));
+
+    Section(table, "clock").whole("fabric_hz", "Hz", 1'000'000, 1'000'000'000, "fabric clock", MEMBER(fabric_hz));
+
+    Section(table, "device").text("file", "file", "an INI file", "the FPGA; see configs/devices", MEMBER(device.file));
+
+    Section(table, "dram")
+        .text("file", "file", "an INI file, or empty",
+              "the DRAM; see configs/memories; empty: the one the device carries", MEMBER(dram.file))
+        .whole("channels", "channels", 1, 32, "DRAM channels (HBM2: pseudo channels)", MEMBER(dram.channels));
+
+    Section(table, "train")
+        .number("lr", "", 0, 1e6, "learning rate of plain SGD", MEMBER(train.lr))
+        .whole_unsigned("seed", "seed of the initial parameters and of data.shuffle", MEMBER(train.seed));
+
+    Section(table, "data")
+        .text("path", "folder", "a folder",
+              "data set with one folder per split, in the ATIS three-file format (seq.in, seq.out, label)",
+              MEMBER(data.path))
+        .text("split", "text", "a folder's name", "split to train on", MEMBER(data.split))
+        .whole("first", "samples", 0, 1'000'000'000, "index of the first sample used", MEMBER(data.first))
+        .on_off("shuffle", "draw the samples in a random order", MEMBER(data.shuffle));
+    return table;
+}
+
+constexpr std::int64_t kMaxResources = 100'000'000;
+
+KeyTable build_device_keys() {
+    KeyTable table;
+    Section(table, "device")
+        .required()
+        .text("name", "text", "any text", "board and part", MEMBER(device.name))
+        .whole("luts", "LUTs", 1, kMaxResources, "LUTs of the chip", MEMBER(device.luts))
+        .whole("ffs", "flip-flops", 1, kMaxResources, "flip-flops of the chip", MEMBER(device.ffs))
+        .whole("dsps", "DSP slices", 1, kMaxResources, "DSP slices of the chip", MEMBER(device.dsps))
+        .whole("bram36", "blocks", 1, kMaxResources, "36 Kb RAM blocks of the chip", MEMBER(device.bram36))
+        .whole("urams", "blocks", 0, kMaxResources, "288 Kb UltraRAM blocks of the chip", MEMBER(device.urams))
+        .whole("available_luts", "LUTs", 1, kMaxResources, "LUTs the shell leaves", MEMBER(device.available_luts))
+        .whole("available_ffs", "flip-flops", 1, kMaxResources, "flip-flops the shell leaves",
+               MEMBER(device.available_ffs))
+        .whole("available_dsps", "DSP slices", 1, kMaxResources, "DSP slices the shell leaves",
+               MEMBER(device.available_dsps))
+        .whole("available_bram36", "blocks", 1, kMaxResources, "36 Kb RAM blocks the shell leaves",
+               MEMBER(device.available_bram36))
+        .whole("available_urams", "blocks", 0, kMaxResources, "UltraRAM blocks the shell leaves",
+               MEMBER(device.available_urams))
+        .number("static_power_w", "W", 0, 1000, "leakage of the chip and its memory", MEMBER(device.static_power_w))
+        .number("shell_power_w", "W", 0, 1000, "dynamic power of the shell", MEMBER(device.shell_power_w))
+        .number("link_seconds_per_buffer", "s", 0, 1, "host link, one buffer", MEMBER(device.link_seconds_per_buffer))
+        .text("memory", "file", "an INI file", "DRAM of the board", MEMBER(device.memory_file));
+    return table;
+}
+
+constexpr std::int64_t kMaxTimingCycles = 100'000;
+
+KeyTable build_memory_keys() {
+    KeyTable table;
+    Section(table, "dram")
+        .required()
+        .text("name", "text", "any text", "standard and speed grade", MEMBER(dram.name))
+        .whole("clock_hz", "Hz", 1'000'000, 10'000'000'000, "memory clock, two beats per cycle", MEMBER(dram.clock_hz))
+        .power("bus_bits", "bits", 8, 1024, "data bus of one channel", MEMBER(dram.bus_bits))
+        .power("burst_length", "beats", 2, 64, "beats per access", MEMBER(dram.burst_length))
+        .whole("nRCD", "cycles", 1, kMaxTimingCycles, "activate to read or write", MEMBER(dram.nRCD))
+        .whole("nRP", "cycles", 1, kMaxTimingCycles, "precharge to activate", MEMBER(dram.nRP))
+        .whole("nCL", "cycles", 1, kMaxTimingCycles, "read to first data", MEMBER(dram.nCL))
+        .whole("nCWL", "cycles", 1, kMaxTimingCycles, "write to first data", MEMBER(dram.nCWL))
+        .whole("nRAS", "cycles", 1, kMaxTimingCycles, "activate to precharge", MEMBER(dram.nRAS))
+        .whole("nCCD_S", "cycles", 1, kMaxTimingCycles, "column command to column command, other bank group",
+               MEMBER(dram.nCCD_S))
+        .whole("nCCD_L", "cycles", 1, kMaxTimingCycles, "column command to column command, same bank group",
+               MEMBER(dram.nCCD_L))
+        .whole("nREFI", "cycles", 1, 10'000'000, "refresh interval", MEMBER(dram.nREFI))
+        .whole("nRFC", "cycles", 1, kMaxTimingCycles, "refresh to any command", MEMBER(dram.nRFC))
+        .power("channel_bytes", "bytes", 1'048'576, std::int64_t{1} << 40, "capacity of one channel",
+               MEMBER(dram.channel_bytes))
+        .number("energy_pj_per_bit", "pJ", 0, 1000, "energy of one bit read or written",
+                MEMBER(dram.energy_pj_per_bit));
+    return table;
+}
+
+#undef MEMBER
+
+}  // namespace
+
+std::string Key::expected() const {
+    return "expected " + range + (unit.empty() ? std::string() : " (" + unit + ")");
+}
+
+const KeyTable& design_keys() {
+    static const KeyTable table = build_design_keys();
+    return table;
+}
+
+const KeyTable& device_keys() {
+    static const KeyTable table = build_device_keys();
+    return table;
+}
+
+const KeyTable& memory_keys() {
+    static const KeyTable table = build_memory_keys();
+    return table;
+}
+
+const Key* find_key(const KeyTable& table, const std::string& full_name) {
+    const auto found =
+        std::find_if(table.begin(), table.end(), [&](const Key& key) { return key.full_name() == full_name; });
+    return found == table.end() ? nullptr : &*found;
+}
+
+std::string unknown_key_text(const KeyTable& table, const std::string& full_name) {
+    std::vector<std::string> full_names;
+    std::vector<std::string> names;
+    for (const Key& key : table) {
+        full_names.push_back(key.full_name());
+        names.push_back(key.name);
+    }
+    std::string meant = nearest(full_name, full_names);
+    if (meant.empty() && full_name.find('.') == std::string::npos) {
+        const std::string name = nearest(full_name, names);
+        const auto place = std::find(names.begin(), names.end(), name);
+        if (place != names.end()) {
+            meant = full_names[static_cast<std::size_t>(place - names.begin())];
+        }
+    }
+    return "unknown key " + full_name +
+           (meant.empty() ? "; `contraflow keys` lists the valid ones" : "; did you mean " + meant + "?");
+}
+
+}  // namespace contraflow::config

@@ -1,0 +1,201 @@
+#include "config/validate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace contraflow::config {
+
+namespace {
+
+constexpr std::int64_t kAxiBoundaryBytes = 4096;               // an AXI burst may not cross it
+constexpr std::int64_t kMaxPes = 1 << 20;                      // of all engines together
+constexpr std::int64_t kMaxHostWords = std::int64_t{1} << 31;  // tensors of a step: 8 GiB on the host
+
+// Saturates, so that absurd modes cannot wrap around to the right product.
+std::int64_t product(const std::vector<int>& modes) {
+    constexpr std::int64_t kLimit = std::int64_t{1} << 40;
+    std::int64_t result = 1;
+    for (const int mode : modes) {
+        result = std::min(result * mode, kLimit);
+    }
+    return result;
+}
+
+std::string product_text(const std::vector<int>& modes) {
+    return fmt::format("{} = {}", fmt::join(modes, " x "), product(modes));
+}
+
+class Rules {
+public:
+    explicit Rules(const Config& config) : config_(config) {}
+
+    std::vector<Conflict> check() {
+        heads();
+        if (config_.network.flow != Flow::Mm) {
+            tt_modes();
+            tt_ranks();
+            ttm_modes();
+        }
+        machine();
+        if (conflicts_.empty()) {
+            host_memory();
+        }
+        return std::move(conflicts_);
+    }
+
+private:
+    void add(std::vector<std::string> keys, std::string text) {
+        conflicts_.push_back({std::move(keys), std::move(text)});
+    }
+
+    void modes_of(const std::string& key, const std::vector<int>& modes, const std::string& of, int wanted) {
+        if (product(modes) != wanted) {
+            add({key, of}, fmt::format("{} is not {} = {}; expected modes whose product is {}", product_text(modes), of,
+                                       wanted, wanted));
+        }
+    }
+
+    void heads() {
+        const NetworkConfig& network = config_.network;
+        if (network.d_model % network.heads != 0) {
+            add({"network.heads", "network.d_model"},
+                fmt::format("{} heads do not divide network.d_model = {}; expected a divisor of it", network.heads,
+                            network.d_model));
+        }
+    }
+
+    void tt_modes() {
+        const NetworkConfig& network = config_.network;
+        const TtConfig& tt = config_.tt;
+        modes_of("tt.out_modes", tt.out_modes, "network.d_model", network.d_model);
+        modes_of("tt.in_modes", tt.in_modes, "network.d_model", network.d_model);
+        if (!tt.ffn_modes.empty()) {
+            modes_of("tt.ffn_modes", tt.ffn_modes, "network.d_ff", network.d_ff);
+        } else if (network.d_ff != network.d_model) {
+            add({"tt.ffn_modes", "network.d_ff", "network.d_model"},
+                fmt::format("is missing, and network.d_ff = {} differs from network.d_model = {}; expected modes whose "
+                            "product is {}",
+                            network.d_ff, network.d_model, network.d_ff));
+        }
+    }
+
+    // Every TT linear has as many bonds as it has cores, less one.
+    void tt_ranks() {
+        const TtConfig& tt = config_.tt;
+        if (tt.ranks.empty()) {
+            return;
+        }
+        const std::size_t bonds = tt.out_modes.size() + tt.in_modes.size() - 1;
+        if (tt.ranks.size() != bonds) {
+            add({"tt.ranks", "tt.out_modes", "tt.in_modes"},
+                fmt::format("has {} ranks; expected {}, one per bond of {} output and {} input cores", tt.ranks.size(),
+                            bonds, tt.out_modes.size(), tt.in_modes.size()));
+        }
+        if (!tt.ffn_modes.empty() &&
+            (tt.ffn_modes.size() != tt.out_modes.size() || tt.ffn_modes.size() != tt.in_modes.size())) {
+            add({"tt.ffn_modes", "tt.ranks"},
+                fmt::format(
+                    "has {} modes, so that the feed-forward linears have other bonds than tt.ranks; expected as "
+                    "many as tt.out_modes and tt.in_modes ({} and {}), or tt.rank instead of tt.ranks",
+                    tt.ffn_modes.size(), tt.out_modes.size(), tt.in_modes.size()));
+        }
+    }
+
+    void ttm_modes() {
+        const TtmConfig& ttm = config_.ttm;
+        modes_of("ttm.vocab_modes", ttm.vocab_modes, "network.vocab", config_.network.vocab);
+        modes_of("ttm.hidden_modes", ttm.hidden_modes, "network.d_model", config_.network.d_model);
+        if (ttm.vocab_modes.size() != ttm.hidden_modes.size()) {
+            add({"ttm.hidden_modes", "ttm.vocab_modes"},
+                fmt::format("has {} modes and ttm.vocab_modes {}; expected as many, one of each per core",
+                            ttm.hidden_modes.size(), ttm.vocab_modes.size()));
+        }
+    }
+
+    void machine() {
+        const EngineConfig& engine = config_.engine;
+        const std::int64_t pes = std::int64_t{engine.count} * engine.rows * engine.cols;
+        if (pes > kMaxPes) {
+            add({"engine.count", "engine.rows", "engine.cols"},
+                fmt::format("{} x {} x {} PEs are {}; expected at most {} in all", engine.count, engine.rows,
+                            engine.cols, pes, kMaxPes));
+        }
+        const std::int64_t burst_bytes = std::int64_t{config_.dma.burst_beats} * config_.dma.beat_bytes;
+        if (burst_bytes > kAxiBoundaryBytes) {
+            add({"dma.burst_beats", "dma.beat_bytes"},
+                fmt::format("{} beats of {} bytes are {} bytes; expected at most {}, the boundary an AXI burst may not "
+                            "cross",
+                            config_.dma.burst_beats, config_.dma.beat_bytes, burst_bytes, kAxiBoundaryBytes));
+        }
+    }
+
+    // Rough count of the words a step's tensors take, to refuse what would exhaust the host instead of simulating.
+    void host_memory() {
+        const NetworkConfig& network = config_.network;
+        const std::int64_t s = network.seq_len, d = network.d_model, ff = network.d_ff;
+        const std::int64_t attention = 2 * s * s * network.heads;
+        const std::int64_t activations = network.encoders * (attention + s * (12 * d + 4 * ff));
+        // Cores and merged halves, or the dense matrices; each with its gradient.
+        std::int64_t linear = 4 * d * d + 2 * d * ff;
+        std::int64_t table = std::int64_t{network.vocab} * d;
+        if (network.flow != Flow::Mm) {
+            const std::vector<int>& ranks = config_.tt.ranks;
+            const std::int64_t rank = ranks.empty() ? config_.tt.rank : *std::max_element(ranks.begin(), ranks.end());
+            linear = 2 * rank * (10 * d + 2 * ff);
+            table = std::int64_t{config_.ttm.rank} * config_.ttm.rank * 64 + s * d * config_.ttm.rank;
+        }
+        const std::int64_t heads = d * (std::int64_t{network.intents} + network.slots) + s * network.slots;
+        const std::int64_t words = activations + 2 * (network.encoders * linear + table + heads);
+        if (words > kMaxHostWords) {
+            add({"network.seq_len", "network.d_model", "network.d_ff", "network.heads", "network.encoders",
+                 "network.vocab", "tt.rank", "tt.ranks", "ttm.rank", "network.intents", "network.slots"},
+                fmt::format("the network's tensors need about {} GiB on the host; expected at most {} GiB",
+                            (words >> 28) + 1, kMaxHostWords >> 28));
+        }
+    }
+
+    const Config& config_;
+    std::vector<Conflict> conflicts_;
+};
+
+}  // namespace
+
+std::vector<Conflict> find_conflicts(const Config& config) {
+    return Rules(config).check();
+}
+
+std::vector<Conflict> find_device_conflicts(const DeviceConfig& device) {
+    std::vector<Conflict> conflicts;
+    const auto within = [&](const std::string& name, std::int64_t available, std::int64_t chip) {
+        if (available > chip) {
+            conflicts.push_back(
+                {{"device.available_" + name, "device." + name},
+                 fmt::format("{} is more than the chip has; expected at most {} = {}", available, name, chip)});
+        }
+    };
+    within("luts", device.available_luts, device.luts);
+    within("ffs", device.available_ffs, device.ffs);
+    within("dsps", device.available_dsps, device.dsps);
+    within("bram36", device.available_bram36, device.bram36);
+    within("urams", device.available_urams, device.urams);
+    return conflicts;
+}
+
+std::vector<Conflict> find_memory_conflicts(const DramConfig& dram) {
+    std::vector<Conflict> conflicts;
+    if (dram.nCCD_L < dram.nCCD_S) {
+        conflicts.push_back(
+            {{"dram.nCCD_L", "dram.nCCD_S"},
+             fmt::format("{} is shorter than nCCD_S = {}; expected at least as much", dram.nCCD_L, dram.nCCD_S)});
+    }
+    if (dram.nREFI <= dram.nRFC + dram.nRCD + dram.nCL + dram.nRP) {
+        conflicts.push_back({{"dram.nREFI", "dram.nRFC"},
+                             fmt::format("{} leaves no time for accesses between refreshes; expected more than nRFC + "
+                                         "nRCD + nCL + nRP = {}",
+                                         dram.nREFI, dram.nRFC + dram.nRCD + dram.nCL + dram.nRP)});
+    }
+    return conflicts;
+}
+
+}  // namespace contraflow::config
