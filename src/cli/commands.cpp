@@ -1,0 +1,13 @@
+#include "cli/commands.h"
+
+namespace contraflow::cli {
+
+const std::vector<Command>& commands() {
+    static const std::vector<Command> table{
+        {"keys", "list every configuration key", keys_command},
+        {"devices", "list the FPGAs that have a device file", devices_command},
+    };
+    return table;
+}
+
+}  // namespace contraflow::cli
