@@ -1,0 +1,9 @@
+#include "numerics/kernel_table.h"
+#include "numerics/special_function_kernels.h"
+#include "numerics/tile_kernels.h"
+
+namespace contraflow {
+
+const KernelTable kPortableKernels{map<Exp>, map<Erf>, map<Tanh>, map<Log>, accumulate_tile_kernel};
+
+}  // namespace contraflow
