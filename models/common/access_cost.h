@@ -1,0 +1,39 @@
+// What it costs to move a set of words through one port of a banked memory: the rule of RamGeometry, applied.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/command.h"
+
+namespace contraflow {
+
+struct AccessCost {
+    std::int32_t cycles = 0;  // distinct rows in the fullest bank
+    std::int32_t rows = 0;    // distinct rows in all banks: accesses of the banks
+    std::int32_t words = 0;
+
+    // Cycles above the one that a conflict-free set takes.
+    [[nodiscard]] std::int32_t conflict_cycles() const { return cycles > 1 ? cycles - 1 : 0; }
+};
+
+// Counts distinct (bank, row) pairs; reusable, so that no call allocates.
+class AccessCounter {
+public:
+    // Cost of the words base + offsets[0 .. count). Equal addresses count once: a row read once serves all its readers.
+    [[nodiscard]] AccessCost cost(const RamGeometry& ram, std::int64_t base, const std::int32_t* offsets,
+                                  std::int64_t count);
+    // The same for words base + i[..] + j[..], all pairs.
+    [[nodiscard]] AccessCost cost(const RamGeometry& ram, std::int64_t base, const std::vector<std::int32_t>& outer,
+                                  std::int64_t outer_begin, std::int64_t outer_end,
+                                  const std::vector<std::int32_t>& inner, std::int64_t inner_begin,
+                                  std::int64_t inner_end);
+
+private:
+    [[nodiscard]] AccessCost count(const RamGeometry& ram);
+
+    std::vector<std::int64_t> lines_;     // address / lanes of each word
+    std::vector<std::int32_t> per_bank_;  // distinct rows of each bank
+};
+
+}  // namespace contraflow

@@ -1,0 +1,340 @@
+#include "dma/dma.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace contraflow {
+
+namespace {
+
+constexpr Cycle kGrantEdges = 2;               // from posting a request to the first edge of its burst
+constexpr std::uint64_t kAxiBoundary = 4096;   // an AXI burst stays inside 4 KB
+constexpr std::int64_t kWordBytes = 4;
+
+}  // namespace
+
+Dma::Dma(const sc_core::sc_module_name& name, ClockDomain& clock, const Config& config)
+    : Block(name, clock),
+      start_in("start_in"),
+      grant_in("grant_in"),
+      request_out("request_out"),
+      done_out("done_out"),
+      dram_initiator("dram_initiator"),
+      config_(config),
+      starts_(*this),
+      grants_(*this),
+      responses_(*this) {
+    start_in.bind(starts_);
+    grant_in.bind(grants_);
+    dram_initiator.register_nb_transport_bw(this, &Dma::nb_transport_bw);
+}
+
+void Dma::start_of_simulation() { memory.resolve(config_.program->rams); }
+
+void Dma::edge() {
+    // 1. A command starts a transfer.
+    if (!s_.active) {
+        if (!starts_.ready()) {
+            ++stats_.idle_cycles;
+            return;
+        }
+        start_kernel(starts_.take());
+    }
+    // 2. What the others answered.
+    take_grant();
+    take_responses();
+    // 3. The last beat of a port burst.
+    const bool moves = s_.moving;
+    if (s_.moving && cycle() + 1 == s_.move_end) {
+        end_move();
+    }
+    // 4. At most one request to the DRAM.
+    issue();
+    // 5. The next port burst.
+    request_port();
+    // 6. Every edge is accounted for.
+    count(1, moves);
+    // 7. The last word is where it belongs.
+    if (cycle() == s_.done_at) {
+        finish_kernel();
+    }
+}
+
+Cycle Dma::next_event() const {
+    if (!s_.active) {
+        return kNever;
+    }
+    Cycle next = kNever;
+    const auto consider = [&](Cycle at) {
+        if (at > cycle() && at != kNever) {
+            next = std::min(next, at - cycle());
+        }
+    };
+    consider(s_.done_at);
+    consider(s_.issue_allowed);
+    if (s_.moving) {
+        consider(s_.move_end - 1);
+        consider(s_.move_end);
+        consider(s_.move_end > kGrantEdges ? s_.move_end - kGrantEdges : 0);
+    }
+    for (const Due& due : arrived_) {
+        consider(due.at);
+        consider(due.at > kGrantEdges ? due.at - kGrantEdges : 0);
+    }
+    for (const Due& due : to_send_) {
+        consider(due.at);
+    }
+    // Something may be issued or sent one per edge.
+    const bool more = command().to_chip ? s_.next_issue < bursts_.size() &&
+                                              s_.in_flight < static_cast<std::size_t>(config_.dma.outstanding)
+                                        : !to_send_.empty() && to_send_.front().at <= cycle();
+    if (more) {
+        consider(std::max(cycle() + 1, s_.issue_allowed));
+    }
+    return next;
+}
+
+void Dma::advance(Cycle n) {
+    if (!s_.active) {
+        stats_.idle_cycles += n;
+    } else {
+        count(n, s_.moving);
+    }
+}
+
+tlm::tlm_sync_enum Dma::nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& tlm_phase,
+                                        sc_core::sc_time&) {
+    SIM_CHECK(tlm_phase == tlm::BEGIN_RESP, "only BEGIN_RESP is expected on the backward path");
+    SIM_CHECK(payload.is_response_ok(), "the DRAM answered " << payload.get_response_string() << " at address "
+                                                             << payload.get_address());
+    for (std::size_t i = 0; i < bursts_.size(); ++i) {
+        if (bursts_[i].payload == &payload) {
+            responses_.post(i);
+            return tlm::TLM_COMPLETED;
+        }
+    }
+    SIM_CHECK(false, "a response without a request");
+    return tlm::TLM_COMPLETED;
+}
+
+void Dma::free(tlm::tlm_generic_payload* payload) { free_payloads_.push_back(payload); }
+
+void Dma::start_kernel(const KernelStart& start) {
+    s_ = State{};
+    s_.active = true;
+    s_.start = start;
+    s_.issue_allowed = cycle() + static_cast<Cycle>(config_.dma.request_latency_cycles);
+    kernel_cycles_ = UnitCycles{};
+    bursts_.clear();
+    arrived_.clear();
+    to_send_.clear();
+    const auto burst_bytes = static_cast<std::uint64_t>(config_.dma.burst_beats * config_.dma.beat_bytes);
+    auto address = static_cast<std::uint64_t>(command().dram_address);
+    std::int64_t word = 0;
+    while (word < command().words) {
+        const std::uint64_t to_boundary = kAxiBoundary - address % kAxiBoundary;
+        const auto room = static_cast<std::int64_t>(std::min(burst_bytes, to_boundary)) / kWordBytes;
+        Burst burst;
+        burst.address = address;
+        burst.first_word = word;
+        burst.words = std::min(room, command().words - word);
+        burst.data.resize(static_cast<std::size_t>(burst.words * kWordBytes));
+        word += burst.words;
+        address += static_cast<std::uint64_t>(burst.words * kWordBytes);
+        bursts_.push_back(std::move(burst));
+    }
+    ++stats_.num_kernels;
+}
+
+void Dma::take_grant() {
+    while (grants_.ready()) {
+        (void)grants_.take();
+        s_.requested = false;
+        s_.moving = true;
+        s_.moving_burst = command().to_chip ? arrived_.front().burst : s_.next_move;
+        if (command().to_chip) {
+            arrived_.pop_front();
+        } else {
+            ++s_.next_move;
+        }
+        std::int64_t rows = 0;
+        std::int64_t conflicts = 0;
+        const Burst& burst = bursts_[s_.moving_burst];
+        s_.move_end = cycle() + move_cycles(burst, &rows, &conflicts);
+        MemoryIf& owner = memory.of(command().chip.ram);
+        if (command().to_chip) {
+            owner.record_write(command().chip.ram, burst.words, rows, conflicts);
+            stats_.num_words_written += static_cast<std::uint64_t>(burst.words);
+        } else {
+            owner.record_read(command().chip.ram, burst.words, rows, conflicts);
+            stats_.num_words_read += static_cast<std::uint64_t>(burst.words);
+        }
+    }
+}
+
+void Dma::take_responses() {
+    while (responses_.ready()) {
+        const std::size_t index = responses_.take();
+        Burst& burst = bursts_[index];
+        burst.payload->release();
+        burst.payload = nullptr;
+        if (command().to_chip) {
+            arrived_.push_back({index, cycle() + static_cast<Cycle>(config_.dma.response_latency_cycles)});
+            continue;
+        }
+        --s_.in_flight;
+        if (++s_.completed == bursts_.size()) {
+            s_.done_at = cycle() + static_cast<Cycle>(config_.dma.response_latency_cycles);
+        }
+    }
+}
+
+void Dma::end_move() {
+    s_.moving = false;
+    Burst& burst = bursts_[s_.moving_burst];
+    const AccessTable& chip = command().chip;
+    float* words = memory.words(chip.ram) + chip.base;
+    for (std::int64_t i = 0; i < burst.words; ++i) {
+        float& word = words[AccessTable::at(chip.col, burst.first_word + i)];
+        unsigned char* bytes = burst.data.data() + i * kWordBytes;
+        if (command().to_chip) {
+            std::memcpy(&word, bytes, sizeof word);
+        } else {
+            std::memcpy(bytes, &word, sizeof word);
+        }
+    }
+    if (!command().to_chip) {
+        const auto latency =
+            static_cast<Cycle>(config_.program->rams[index_of(chip.ram)].read_latency_cycles +
+                               config_.dma.request_latency_cycles);
+        to_send_.push_back({s_.moving_burst, cycle() + latency});
+        return;
+    }
+    --s_.in_flight;
+    if (++s_.completed == bursts_.size()) {
+        s_.done_at = cycle() + 1;
+    }
+}
+
+void Dma::issue() {
+    if (command().to_chip) {
+        if (s_.next_issue < bursts_.size() && cycle() >= s_.issue_allowed &&
+            s_.in_flight < static_cast<std::size_t>(config_.dma.outstanding)) {
+            ++s_.in_flight;
+            s_.issue_allowed = cycle() + 1;
+            send(s_.next_issue++);
+        }
+    } else if (!to_send_.empty() && to_send_.front().at <= cycle()) {
+        const std::size_t burst = to_send_.front().burst;
+        to_send_.pop_front();
+        send(burst);
+    }
+}
+
+void Dma::send(std::size_t index) {
+    Burst& burst = bursts_[index];
+    if (free_payloads_.empty()) {
+        pool_.push_back(std::make_unique<tlm::tlm_generic_payload>(this));
+        free_payloads_.push_back(pool_.back().get());
+    }
+    tlm::tlm_generic_payload* payload = free_payloads_.back();
+    free_payloads_.pop_back();
+    payload->acquire();
+    payload->set_command(command().to_chip ? tlm::TLM_READ_COMMAND : tlm::TLM_WRITE_COMMAND);
+    payload->set_address(burst.address);
+    payload->set_data_ptr(burst.data.data());
+    payload->set_data_length(static_cast<unsigned>(burst.data.size()));
+    payload->set_streaming_width(static_cast<unsigned>(burst.data.size()));
+    payload->set_byte_enable_ptr(nullptr);
+    payload->set_dmi_allowed(false);
+    payload->set_response_status(tlm::TLM_INCOMPLETE_RESPONSE);
+    burst.payload = payload;
+    tlm::tlm_phase tlm_phase = tlm::BEGIN_REQ;
+    sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+    const tlm::tlm_sync_enum answer = dram_initiator->nb_transport_fw(*payload, tlm_phase, delay);
+    SIM_CHECK(answer == tlm::TLM_UPDATED, "the DRAM refused a burst of " << burst.data.size() << " bytes at "
+                                                                         << burst.address << ": "
+                                                                         << payload->get_response_string());
+    ++stats_.num_bursts;
+    (command().to_chip ? stats_.read_bytes : stats_.written_bytes) += burst.data.size();
+}
+
+void Dma::request_port() {
+    const Cycle start = cycle() + kGrantEdges;
+    if (s_.requested || (s_.moving && s_.move_end > start)) {
+        return;
+    }
+    std::size_t index = 0;
+    if (command().to_chip) {
+        if (arrived_.empty() || arrived_.front().at > start) {
+            return;
+        }
+        index = arrived_.front().burst;
+    } else {
+        if (s_.next_move >= bursts_.size() || s_.in_flight >= static_cast<std::size_t>(config_.dma.outstanding)) {
+            return;
+        }
+        index = s_.next_move;
+        ++s_.in_flight;
+    }
+    PortRequest request;
+    request.first_client = static_cast<std::uint16_t>(config_.client);
+    request.cycles = move_cycles(bursts_[index], nullptr, nullptr);
+    request.add(command().chip.ram, 1);
+    s_.requested = true;
+    request_out->post(request);
+    ++stats_.num_requests;
+}
+
+void Dma::finish_kernel() {
+    s_.active = false;
+    stats_.cycles += kernel_cycles_;
+    KernelDone done;
+    done.kernel = s_.start.kernel;
+    done.cycles = kernel_cycles_;
+    done_out->post(done);
+}
+
+// Moving words is work; then a port that is awaited, data on the way, and the adapters' latency.
+void Dma::count(Cycle n, bool moves) {
+    if (moves) {
+        kernel_cycles_.busy += n;
+    } else if (s_.requested) {
+        kernel_cycles_.port += n;
+    } else if (s_.in_flight > 0 && arrived_.empty() && to_send_.empty()) {
+        kernel_cycles_.dram += n;
+    } else {
+        kernel_cycles_.pipeline += n;
+    }
+}
+
+std::uint64_t Dma::move_cycles(const Burst& burst, std::int64_t* rows, std::int64_t* conflicts) {
+    const AccessTable& chip = command().chip;
+    const RamGeometry& ram = config_.program->rams[index_of(chip.ram)];
+    const std::int64_t beat_words = std::max<std::int64_t>(1, config_.dma.beat_bytes / kWordBytes);
+    std::uint64_t cycles = 0;
+    for (std::int64_t i = 0; i < burst.words; i += beat_words) {
+        const std::int64_t count = std::min(beat_words, burst.words - i);
+        static constexpr std::int32_t kSame = 0;
+        const AccessCost cost =
+            chip.col.empty() ? counter_.cost(ram, chip.base, &kSame, 1)
+                             : counter_.cost(ram, chip.base, chip.col.data() + burst.first_word + i, count);
+        cycles += static_cast<std::uint64_t>(cost.cycles);
+        if (rows != nullptr) {
+            *rows += cost.rows;
+            *conflicts += cost.conflict_cycles();
+        }
+    }
+    return cycles;
+}
+
+std::string Dma::state_text() const {
+    if (!s_.active) {
+        return "idle";
+    }
+    return config_.program->kernels[s_.start.kernel].name + ": " + std::to_string(s_.completed) + "/" +
+           std::to_string(bursts_.size()) + " bursts" + (s_.requested ? ", waits for a port" : "") +
+           (s_.in_flight > 0 ? ", " + std::to_string(s_.in_flight) + " in flight" : "");
+}
+
+}  // namespace contraflow

@@ -1,0 +1,117 @@
+// DMA engine: moves words between DRAM (TLM-2.0 initiator socket) and on-chip memory (interconnect).
+//
+// A transfer is cut into AXI bursts of dma.burst_beats x dma.beat_bytes that do not cross a 4 KB boundary. One request
+// leaves per cycle, at most dma.outstanding are in flight. To the chip: request, data, then a port burst that writes one
+// AXI beat per cycle (longer if its words share a bank). From the chip: a port burst, request, response.
+// Latency beside the DRAM's: request_latency before a request, response_latency after a response (adapter, interconnect
+// and clock crossing of the memory side).
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <tlm>
+#include <tlm_utils/simple_initiator_socket.h>
+#include <vector>
+
+#include "common/access_cost.h"
+#include "common/mailbox.h"
+#include "common/memory_ports.h"
+#include "common/messages.h"
+
+namespace contraflow {
+
+class Dma : public Block, public tlm::tlm_mm_interface {
+public:
+    struct Config {
+        DmaConfig dma;
+        const Program* program = nullptr;
+        int client = 0;  // its number at the interconnect
+    };
+
+    struct Stats {
+        UnitCycles cycles;
+        std::uint64_t idle_cycles = 0;
+        std::uint64_t num_kernels = 0;
+        std::uint64_t num_bursts = 0;
+        std::uint64_t read_bytes = 0, written_bytes = 0;  // of the DRAM
+        std::uint64_t num_words_read = 0, num_words_written = 0;  // of on-chip memory
+        std::uint64_t num_requests = 0;
+    };
+
+    sc_core::sc_export<MailboxIf<KernelStart>> start_in;   // kernel commands, from the sequencer
+    sc_core::sc_export<MailboxIf<PortGrant>> grant_in;     // port grants, from the interconnect
+    sc_core::sc_port<MailboxIf<PortRequest>> request_out;  // port requests, to the interconnect
+    sc_core::sc_port<MailboxIf<KernelDone>> done_out;      // completion, to the sequencer
+    tlm_utils::simple_initiator_socket<Dma> dram_initiator;  // AXI bursts, to the DRAM controller
+    MemoryPorts memory;                                    // words of granted ports
+
+    Dma(const sc_core::sc_module_name& name, ClockDomain& clock, const Config& config);
+
+    [[nodiscard]] const Stats& stats() const { return stats_; }
+    [[nodiscard]] std::string state_text() const;
+
+    // tlm_mm_interface: a payload whose last reference is gone goes back to the pool.
+    void free(tlm::tlm_generic_payload* payload) override;
+
+private:
+    struct Burst {
+        std::uint64_t address = 0;
+        std::int64_t first_word = 0, words = 0;
+        std::vector<unsigned char> data;
+        tlm::tlm_generic_payload* payload = nullptr;
+    };
+    struct Due {
+        std::size_t burst = 0;
+        Cycle at = 0;
+    };
+    struct State {
+        bool active = false;
+        KernelStart start;
+        std::size_t next_issue = 0;    // next burst to request of the DRAM
+        std::size_t next_move = 0;     // from the chip: next burst to read
+        std::size_t in_flight = 0;     // bursts between their first step and their last
+        std::size_t completed = 0;
+        Cycle issue_allowed = 0;
+        bool requested = false;
+        bool moving = false;
+        std::size_t moving_burst = 0;
+        Cycle move_end = 0;
+        Cycle done_at = kNever;
+    };
+
+    void start_of_simulation() override;
+    void edge() override;
+    [[nodiscard]] Cycle next_event() const override;
+    void advance(Cycle n) override;
+
+    tlm::tlm_sync_enum nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& tlm_phase,
+                                       sc_core::sc_time& delay);
+    void start_kernel(const KernelStart& start);
+    void take_grant();
+    void take_responses();
+    void end_move();
+    void issue();
+    void send(std::size_t burst);
+    void request_port();
+    void finish_kernel();
+    void count(Cycle n, bool moves);
+    [[nodiscard]] std::uint64_t move_cycles(const Burst& burst, std::int64_t* rows, std::int64_t* conflicts);
+    [[nodiscard]] const DmaCommand& command() const { return config_.program->transfers[s_.start.command]; }
+
+    Config config_;
+    Mailbox<KernelStart> starts_;
+    Mailbox<PortGrant> grants_;
+    Mailbox<std::size_t, 256> responses_;
+    State s_;
+    Stats stats_;
+    UnitCycles kernel_cycles_;
+    std::vector<Burst> bursts_;
+    std::deque<Due> arrived_;    // to the chip: data that waits for a port
+    std::deque<Due> to_send_;    // from the chip: data on its way to the DRAM
+    std::vector<std::unique_ptr<tlm::tlm_generic_payload>> pool_;
+    std::vector<tlm::tlm_generic_payload*> free_payloads_;
+    AccessCounter counter_;
+};
+
+}  // namespace contraflow

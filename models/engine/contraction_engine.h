@@ -1,0 +1,141 @@
+// Contraction engine: R x C PEs, output stationary, operands broadcast along PE rows and columns.
+//
+// A kernel arrives as one command; its output tiles (tile_timing.h) run one after another. A gang of engines runs one
+// kernel in lockstep: every member gets the same command and the same grants and keeps the same counters; the first
+// member alone asks the interconnect for ports. Accumulators are double buffered: while tile t streams, tile t - 1 is
+// written back, so in steady state a tile takes the longest of compute, operand fetch and write-back.
+//
+// Throughput: one multiply-accumulate per PE and cycle while enough outputs are interleaved to cover the adder.
+// Latency of a kernel run alone, from the edge that posts the command to the edge that sees it done, with T tiles of
+// stream cost D and write cost W that never wait for each other: docs/timing.md, "Engine".
+// A kernel that addresses memory by token id first reads the ids into a register file, one word per cycle.
+// Not modelled: skew of the broadcast across the array (one register stage stands for it, engine.broadcast_latency).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "common/mailbox.h"
+#include "common/memory_ports.h"
+#include "common/messages.h"
+#include "engine/tile_timing.h"
+
+namespace contraflow {
+
+// Tile timings by command and gang size, built on first use. A pure function of the configuration, so the engines of a
+// machine share one.
+class TimingCache {
+public:
+    TimingCache(const EngineConfig& engine, const Program& program)
+        : engine_(engine), program_(program), timings_(program.contractions.size()) {}
+    [[nodiscard]] TileTiming& get(std::uint32_t command, std::size_t gang_size);
+
+private:
+    const EngineConfig& engine_;
+    const Program& program_;
+    std::vector<std::vector<std::unique_ptr<TileTiming>>> timings_;
+};
+
+class ContractionEngine : public Block {
+public:
+    struct Config {
+        EngineConfig engine;
+        const Program* program = nullptr;
+        TimingCache* timings = nullptr;
+        int index = 0;         // of this engine
+        bool values = true;    // compute, not only time
+    };
+
+    struct Stats {
+        UnitCycles cycles;               // over all kernels
+        std::uint64_t idle_cycles = 0;
+        std::uint64_t num_kernels = 0;
+        std::uint64_t num_tiles = 0;
+        std::uint64_t num_macs = 0;      // of this engine's own PEs
+        std::uint64_t num_words_read = 0, num_words_written = 0;  // by the gangs this engine led
+        std::uint64_t num_requests = 0;
+    };
+
+    sc_core::sc_export<MailboxIf<KernelStart>> start_in;     // kernel commands, from the sequencer
+    sc_core::sc_export<MailboxIf<PortGrant>> grant_in;       // port grants, from the interconnect
+    sc_core::sc_port<MailboxIf<PortRequest>> request_out;    // port requests, to the interconnect
+    sc_core::sc_port<MailboxIf<KernelDone>> done_out;        // completion, to the sequencer
+    MemoryPorts memory;                                      // words of granted ports
+
+    ContractionEngine(const sc_core::sc_module_name& name, ClockDomain& clock, const Config& config);
+
+    [[nodiscard]] const Stats& stats() const { return stats_; }
+    [[nodiscard]] std::string state_text() const;  // for the report of a run that makes no progress
+
+private:
+    struct State {
+        bool active = false;
+        KernelStart start;
+        bool tokens_pending = false;    // the token register file is not loaded yet
+        bool operand_requested = false;
+        bool streaming = false;
+        std::int64_t next_tile = 0;     // next tile to stream
+        Cycle stream_begin = 0, stream_end = 0;  // edges of the running or last stream, end exclusive
+        Cycle array_free = 0;           // first edge at which the PEs may start another tile
+        std::array<Cycle, 2> sums_at{}; // by accumulator buffer: edge at which a tile's sums are complete
+        bool write_requested = false;
+        bool writing = false;
+        std::int64_t written = 0;       // tiles written back
+        Cycle write_end = 0;
+        Cycle done_at = 0;
+    };
+
+    void start_of_simulation() override;
+    void edge() override;
+    [[nodiscard]] Cycle next_event() const override;
+    void advance(Cycle n) override;
+
+    void start_kernel(const KernelStart& start);
+    void take_grants();
+    void begin_stream();
+    void step_stream();
+    void end_stream();
+    void end_write();
+    void request_operands();
+    void request_write();
+    void finish_kernel();
+    void count_waiting(Cycle n);
+
+    void execute_slot(std::int64_t k, std::int64_t row_slot, std::int64_t col_slot);
+    void execute_rest();
+    void load_step_operands(std::int64_t k);
+    void write_tile(const Tile& tile);
+    [[nodiscard]] std::int32_t token_of(const Tile& tile) const;
+    [[nodiscard]] std::int64_t local_rows(const Tile& tile) const;
+    [[nodiscard]] std::int64_t local_cols(const Tile& tile) const;
+    [[nodiscard]] bool leads() const { return config_.index == s_.start.gang_first; }
+    [[nodiscard]] std::int64_t output_row(const Tile& tile, std::int64_t local) const;
+    [[nodiscard]] std::int64_t output_col(const Tile& tile, std::int64_t local) const;
+
+    Config config_;
+    Mailbox<KernelStart> starts_;
+    Mailbox<PortGrant> grants_;
+    State s_;
+    Stats stats_;
+    UnitCycles kernel_cycles_;
+    std::uint64_t kernel_macs_ = 0;
+    TileTiming* timing_ = nullptr;
+    const ContractionCommand* command_ = nullptr;
+    Tile tile_;  // streaming
+    int gang_row_ = 0, gang_col_ = 0;
+    std::vector<std::int32_t> tokens_;
+
+    // PE array: accumulators [buffer][partial][local row][local column], operands of the present step.
+    std::int64_t acc_stride_ = 0, acc_rows_ = 0;
+    std::array<std::vector<float>, 2> accumulators_;
+    std::vector<float> row_values_, col_values_;
+    std::vector<std::int64_t> row_offsets_, col_offsets_;
+    std::int64_t step_k_ = 0, step_slot_ = 0;   // next multiply-accumulate of the streaming tile
+    std::uint64_t step_left_ = 0;               // edges left of step step_k_
+    std::vector<float> packed_rows_, packed_cols_;
+    std::vector<std::int64_t> depth_rows_, depth_cols_;
+};
+
+}  // namespace contraflow

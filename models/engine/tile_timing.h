@@ -1,0 +1,124 @@
+// How a contraction is cut into tiles on a gang of engines, and what each tile costs. Plain C++: the engine runs by these
+// numbers, the planner chooses mappings with them.
+//
+// A step is one contraction index k of one tile. Its multiply-accumulates need one cycle per active slot (outputs per
+// PE); an add to an accumulator waits add_latency cycles for the previous one; the operand words of the step come
+// through one port of each operand's memory. The step counter holds a step for the longest of the three:
+//   dependency(k) = max(P * I, L_add) - (P - 1) * I if k mod P = P - 1, else I; I for the last step of the tile
+//   step(k) = max(dependency(k), fetch_a(k), fetch_b(k));  stream = sum of step(k)
+// with I active slots and P = engine.partial_sums. fetch_a(k) is the sum over row slots of the access cost of the slot's
+// rows. Operands in one memory with a single port take turns: fetch_a(k) + fetch_b(k). (docs/timing.md, "Engine")
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/access_cost.h"
+#include "common/command.h"
+#include "contraflow/config.h"
+
+namespace contraflow {
+
+// A contraction as the PEs see it: which operand runs down the rows, which across the columns.
+struct ArrayView {
+    const AccessTable* row_operand = nullptr;
+    const AccessTable* col_operand = nullptr;
+    const std::vector<std::int32_t>* row_table = nullptr;  // offsets of PE-row index in row_operand
+    const std::vector<std::int32_t>* col_table = nullptr;
+    std::int64_t rows = 0, cols = 0;
+
+    ArrayView(const ContractionCommand& command, bool transposed);
+    // Offset table of the PE-row (PE-column) index in an output-side operand.
+    [[nodiscard]] const std::vector<std::int32_t>& rows_of(const AccessTable& access) const {
+        return transposed_ ? access.col : access.row;
+    }
+    [[nodiscard]] const std::vector<std::int32_t>& cols_of(const AccessTable& access) const {
+        return transposed_ ? access.row : access.col;
+    }
+
+private:
+    bool transposed_;
+};
+
+struct Tile {
+    std::int64_t batch = 0;
+    std::int64_t row_tile = 0, col_tile = 0;
+    std::int64_t row_begin = 0, rows = 0;  // PE-row indices of the output covered
+    std::int64_t col_begin = 0, cols = 0;
+    std::int64_t row_slots = 0, col_slots = 0;
+
+    [[nodiscard]] std::int64_t slots() const { return row_slots * col_slots; }
+};
+
+struct StreamCost {
+    std::uint64_t cycles = 0;  // busy + dependency + bank
+    std::uint64_t busy = 0, dependency = 0, bank = 0;
+    std::uint64_t fold = 0;    // adding up partial sums; the array is taken, the ports are not
+    std::int64_t a_words = 0, a_rows = 0, a_conflicts = 0;  // of the row operand
+    std::int64_t b_words = 0, b_rows = 0, b_conflicts = 0;  // of the column operand
+};
+
+struct WriteCost {
+    std::uint64_t cycles = 0;
+    std::int64_t words = 0, rows = 0, conflicts = 0;                             // of the output
+    std::int64_t residual_words = 0, residual_rows = 0, residual_conflicts = 0;
+    std::int64_t bias_words = 0, bias_rows = 0, bias_conflicts = 0;
+};
+
+class TileTiming {
+public:
+    TileTiming(const EngineConfig& engine, const std::vector<RamGeometry>& rams, const ContractionCommand& command,
+               const TileMapping& mapping);
+
+    [[nodiscard]] std::int64_t num_tiles() const { return command_.batch * row_tiles_ * col_tiles_; }
+    [[nodiscard]] Tile tile(std::int64_t index) const;
+    [[nodiscard]] const TileMapping& mapping() const { return mapping_; }
+    [[nodiscard]] const ArrayView& view() const { return view_; }
+
+    // `token`: the id at the tile's batch position (0 where the command uses none).
+    [[nodiscard]] const StreamCost& stream(const Tile& tile, std::int32_t token);
+    [[nodiscard]] const WriteCost& write(const Tile& tile, std::int32_t token);
+    // Cycles of one step, for stepping.
+    [[nodiscard]] std::uint64_t step_cycles(const Tile& tile, std::int32_t token, std::int64_t k);
+
+    // Edges from the last streamed operand to the sum in its accumulator.
+    [[nodiscard]] std::uint64_t pipeline_cycles() const { return pipeline_cycles_; }
+    // Edges from the end of a write burst to the word in memory.
+    [[nodiscard]] std::uint64_t write_latency_cycles() const { return write_latency_cycles_; }
+    [[nodiscard]] std::int64_t gang_rows() const { return std::int64_t{mapping_.gang_rows} * engine_.rows; }
+    [[nodiscard]] std::int64_t gang_cols() const { return std::int64_t{mapping_.gang_cols} * engine_.cols; }
+
+private:
+    struct FetchCost {  // of one step, by residue of the operand's address in a row of its memory
+        std::int32_t cycles = 0, rows = 0, slots = 0;
+    };
+
+    [[nodiscard]] std::uint64_t dependency_cycles(std::int64_t k, std::int64_t slots) const;
+    [[nodiscard]] std::uint64_t combine(std::uint64_t dependency, const FetchCost& a, const FetchCost& b) const;
+    [[nodiscard]] const FetchCost& fetch_a(std::int64_t row_tile, std::int64_t residue) const;
+    [[nodiscard]] const FetchCost& fetch_b(std::int64_t col_tile, std::int64_t residue) const;
+    [[nodiscard]] std::vector<FetchCost> fetch_costs(const AccessTable& access,
+                                                     const std::vector<std::int32_t>& table, std::int64_t extent,
+                                                     std::int64_t tiles, std::int64_t slot_extent, int interleave);
+    [[nodiscard]] std::int64_t base_of(const AccessTable& access, const Tile& tile, std::int32_t token) const;
+    [[nodiscard]] int lanes_of(const AccessTable& access) const;
+    [[nodiscard]] WriteCost compute_write(const Tile& tile, std::int32_t token);
+
+    const EngineConfig& engine_;
+    const std::vector<RamGeometry>& rams_;
+    const ContractionCommand& command_;
+    TileMapping mapping_;
+    ArrayView view_;
+    std::int64_t tile_rows_, tile_cols_, row_tiles_, col_tiles_;
+    std::uint64_t pipeline_cycles_ = 0, write_latency_cycles_ = 0;
+    bool shared_port_ = false;  // both operands through the single port of one memory
+    AccessCounter counter_;
+    int a_lanes_, b_lanes_;
+    std::vector<FetchCost> a_costs_, b_costs_;  // [tile * lanes + residue]
+    std::vector<StreamCost> streams_;           // [((row tile * col tiles + col tile) * a_lanes + ra) * b_lanes + rb]
+    std::vector<bool> stream_known_;
+    std::vector<WriteCost> writes_;  // the same by residues of output, residual and bias
+    std::vector<bool> write_known_;
+};
+
+}  // namespace contraflow

@@ -1,0 +1,107 @@
+// Sequencer: runs the step's kernels in the order that their dependences and the policy allow.
+//
+// A doorbell starts a step. Descriptors are prefetched, so a kernel whose dependences completed is issued at the edge
+// that learns of it, one kernel per sequencer.decode_cycles. `serial`: program order, one kernel at a time. `overlap`:
+// every kernel whose dependences are complete may start when its unit is free, the one with the longest chain behind it
+// first. A contraction goes to a gang of neighbouring free engines whose size its descriptor gives; ready contractions
+// share the free engines evenly.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/mailbox.h"
+#include "common/messages.h"
+
+namespace contraflow {
+
+// What became of one kernel of one step.
+struct KernelRecord {
+    std::uint32_t step = 0;
+    std::uint32_t kernel = 0;
+    Cycle start = 0;       // edge that posts the command
+    Cycle end = 0;         // edge that sees the kernel done
+    UnitCycles cycles;     // of the unit (of the gang's first engine); sums to end - start
+    std::uint64_t macs = 0;
+    std::uint16_t unit = 0;
+    std::uint16_t gang_size = 1;
+};
+
+struct StepRecord {
+    Cycle start = 0;  // edge that sees the doorbell
+    Cycle end = 0;    // edge that sees the last kernel done
+};
+
+class Sequencer : public Block {
+public:
+    struct Config {
+        SchedulePolicy policy = SchedulePolicy::Overlap;
+        SequencerConfig sequencer;
+        const Program* program = nullptr;
+        int engines = 1;
+        int vector_units = 1;
+    };
+
+    struct Stats {
+        std::uint64_t busy_cycles = 0;               // edges that issued a kernel or took a completion
+        std::uint64_t stall_dependence_cycles = 0;   // nothing could be issued: dependences are open or units busy
+        std::uint64_t idle_cycles = 0;               // no step
+        std::uint64_t num_kernels = 0;
+        std::uint64_t num_steps = 0;
+    };
+
+    sc_core::sc_export<MailboxIf<Doorbell>> doorbell_in;                                 // from the host
+    sc_core::sc_port<MailboxIf<StepDone>> done_out;                                      // to the host
+    std::vector<std::unique_ptr<sc_core::sc_port<MailboxIf<KernelStart>>>> engine_out;   // commands, one per engine
+    std::vector<std::unique_ptr<sc_core::sc_port<MailboxIf<KernelStart>>>> vector_out;   // commands, one per unit
+    sc_core::sc_port<MailboxIf<KernelStart>> dma_out;                                    // commands
+    std::vector<std::unique_ptr<sc_core::sc_export<MailboxIf<KernelDone>>>> engine_in;   // completions
+    std::vector<std::unique_ptr<sc_core::sc_export<MailboxIf<KernelDone>>>> vector_in;   // completions
+    sc_core::sc_export<MailboxIf<KernelDone>> dma_in;                                    // completions
+
+    Sequencer(const sc_core::sc_module_name& name, ClockDomain& clock, const Config& config);
+
+    [[nodiscard]] const Stats& stats() const { return stats_; }
+    [[nodiscard]] const std::vector<KernelRecord>& kernels() const { return records_; }
+    [[nodiscard]] const std::vector<StepRecord>& steps() const { return steps_; }
+    [[nodiscard]] std::string state_text() const;
+
+private:
+    using DoneIn = Mailbox<KernelDone>;
+
+    void edge() override;
+    [[nodiscard]] Cycle next_event() const override;
+    void advance(Cycle n) override;
+
+    void start_step(const Doorbell& doorbell);
+    bool take_completions();
+    void complete(const KernelDone& done);
+    bool issue();
+    [[nodiscard]] bool issue_kernel(std::uint32_t kernel, int ready_contractions);
+    [[nodiscard]] int ready_contractions() const;
+    void start_kernel(std::uint32_t kernel, int first_unit, int units);
+    void insert_ready(std::uint32_t kernel);
+
+    Config config_;
+    Mailbox<Doorbell> doorbells_;
+    std::vector<std::unique_ptr<DoneIn>> engine_done_, vector_done_;
+    DoneIn dma_done_;
+
+    std::vector<std::vector<std::uint32_t>> dependents_;  // kernels that wait for a kernel
+    std::vector<std::uint32_t> open_;                     // open dependences of each kernel
+    std::vector<std::uint32_t> ready_;                    // issuable kernels, best first
+    std::vector<std::size_t> record_of_;                  // record of each kernel of the present step
+    std::vector<bool> engine_busy_, vector_busy_;
+    bool dma_busy_ = false;
+    bool active_ = false;
+    std::uint32_t step_ = 0;
+    std::size_t running_ = 0, completed_ = 0;
+    Cycle issue_allowed_ = 0;
+    std::vector<KernelRecord> records_;
+    std::vector<StepRecord> steps_;
+    Stats stats_;
+};
+
+}  // namespace contraflow

@@ -1,0 +1,341 @@
+#include "vector/vector_passes.h"
+
+#include <algorithm>
+
+namespace contraflow {
+
+namespace {
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+StreamUse in(std::uint8_t operand, StreamShape shape = StreamShape::Elements) { return {false, operand, shape}; }
+StreamUse out(std::uint8_t operand, StreamShape shape = StreamShape::Elements) { return {true, operand, shape}; }
+
+const AccessTable& access_of(const VectorSegmentCommand& segment, const StreamUse& stream) {
+    return stream.output ? segment.out[stream.operand] : segment.in[stream.operand];
+}
+
+int log2_of(std::int64_t power) {
+    int result = 0;
+    while ((std::int64_t{1} << result) < power) {
+        ++result;
+    }
+    return result;
+}
+
+}  // namespace
+
+std::int64_t reduction_accumulators(std::int64_t n) {
+    std::int64_t accumulators = 1;
+    while (accumulators < n && accumulators < kReductionAccumulators) {
+        accumulators *= 2;
+    }
+    return accumulators;
+}
+
+// Each operation's passes, with the operations of step.h counted one by one.
+std::vector<VectorPass> vector_passes(const VectorConfig& config, const EngineConfig& engine,
+                                      const VectorSegmentCommand& segment) {
+    const int multiply = engine.multiply_latency_cycles;
+    const int add = engine.add_latency_cycles;
+    const int divide = config.divide_latency_cycles;
+    std::vector<VectorPass> passes;
+    const auto pass = [&passes]() -> VectorPass& {
+        passes.emplace_back();
+        return passes.back();
+    };
+    switch (segment.op) {
+        case VectorOp::LayerNormForward: {
+            const bool residual = segment.in[1].present;
+            const bool keeps_sum = segment.out[0].present;
+            const StreamUse source = keeps_sum ? out(0) : in(0);
+            VectorPass& sum = pass();  // z = x + residual; sum z
+            sum.reads.push_back(in(0));
+            sum.adds = 1;
+            if (residual) {
+                sum.reads.push_back(in(1));
+                ++sum.adds;
+            }
+            if (keeps_sum) {
+                sum.writes.push_back(out(0));
+            }
+            sum.row_reductions = 1;
+            sum.scalar_latency_cycles = multiply;
+            VectorPass& variance = pass();  // (z - mean)^2, summed
+            variance.reads = {source};
+            variance.adds = 2;
+            variance.multiplies = 1;
+            variance.row_reductions = 1;
+            variance.scalar_latency_cycles = multiply + add + config.sqrt_latency_cycles + divide;
+            VectorPass& result = pass();  // xhat = (z - mean) * rstd; y = xhat * gamma + beta
+            result.reads = {source, in(2), in(3)};
+            result.writes = {out(1), out(3), out(2, StreamShape::RowScalar)};
+            result.adds = 2;
+            result.multiplies = 2;
+            break;
+        }
+        case VectorOp::LayerNormBackward: {
+            VectorPass& sums = pass();  // g = dy * gamma; sum g, sum g * xhat
+            sums.reads = {in(0), in(1), in(3)};
+            sums.adds = 2;
+            sums.multiplies = 2;
+            sums.row_reductions = 2;
+            sums.scalar_latency_cycles = multiply;
+            VectorPass& result = pass();  // ((g - s1) - xhat * s2) * rstd
+            result.reads = {in(0), in(1), in(3), in(2, StreamShape::RowScalar)};
+            result.writes = {out(0)};
+            result.adds = 2;
+            result.multiplies = 3;
+            break;
+        }
+        case VectorOp::LayerNormParameters: {
+            VectorPass& sums = pass();
+            sums.reads = {in(0), in(1)};
+            sums.adds = 2;
+            sums.multiplies = 1;
+            sums.column_reduction = true;
+            VectorPass& gamma = pass();
+            gamma.writes = {out(0)};
+            gamma.single_row = true;
+            VectorPass& beta = pass();
+            beta.writes = {out(1)};
+            beta.single_row = true;
+            break;
+        }
+        case VectorOp::SoftmaxForward: {
+            VectorPass& maximum = pass();
+            maximum.reads = {in(0), in(1)};
+            maximum.adds = 1;  // compare
+            maximum.multiplies = 1;
+            maximum.row_reductions = 1;
+            VectorPass& exponent = pass();  // e = exp(s * scale - max), summed
+            exponent.reads = {in(0), in(1)};
+            exponent.writes = {out(0)};
+            exponent.adds = 2;
+            exponent.multiplies = 1;
+            exponent.exps = 1;
+            exponent.row_reductions = 1;
+            exponent.scalar_latency_cycles = divide;
+            VectorPass& result = pass();
+            result.reads = {out(0)};
+            result.writes = {out(0)};
+            result.multiplies = 1;
+            break;
+        }
+        case VectorOp::SoftmaxBackward: {
+            VectorPass& dot = pass();
+            dot.reads = {in(0), in(1)};
+            dot.adds = 1;
+            dot.multiplies = 1;
+            dot.row_reductions = 1;
+            VectorPass& result = pass();
+            result.reads = {in(0), in(1)};
+            result.writes = {out(0)};
+            result.adds = 1;
+            result.multiplies = 2;
+            break;
+        }
+        case VectorOp::GeluForward: {
+            VectorPass& result = pass();
+            result.reads = {in(0)};
+            result.writes = {out(0)};
+            result.adds = 1;
+            result.multiplies = 3;
+            result.erfs = 1;
+            break;
+        }
+        case VectorOp::GeluBackward: {
+            VectorPass& result = pass();
+            result.reads = {in(0), in(1)};
+            result.writes = {out(0)};
+            result.adds = 2;
+            result.multiplies = 7;
+            result.erfs = 1;
+            result.exps = 1;
+            break;
+        }
+        case VectorOp::TanhForward: {
+            VectorPass& result = pass();
+            result.reads = {in(0)};
+            result.writes = {out(0)};
+            result.tanhs = 1;
+            break;
+        }
+        case VectorOp::TanhBackward: {
+            VectorPass& result = pass();
+            result.reads = {in(0), in(1)};
+            result.writes = {out(0)};
+            result.adds = 1;
+            result.multiplies = 2;
+            break;
+        }
+        case VectorOp::CrossEntropy: {
+            VectorPass& maximum = pass();
+            maximum.reads = {in(0)};
+            maximum.adds = 1;
+            maximum.row_reductions = 1;
+            VectorPass& exponent = pass();  // e = exp(x - max), summed; the label's logit is picked on the way
+            exponent.reads = {in(0), in(1, StreamShape::RowScalar)};
+            exponent.writes = {out(0)};
+            exponent.adds = 2;
+            exponent.exps = 1;
+            exponent.row_reductions = 1;
+            exponent.scalar_latency_cycles = std::max(divide, config.log_latency_cycles + 2 * add);
+            VectorPass& result = pass();  // (e * (1 / sum) - one_hot) * w
+            result.reads = {out(0), in(1, StreamShape::RowScalar)};
+            if (segment.in[2].present) {
+                result.reads.push_back(in(2, StreamShape::RowScalar));
+            }
+            result.writes = {out(0), out(1, StreamShape::RowScalar)};
+            result.adds = 1;
+            result.multiplies = 2;
+            result.serial_adds = segment.rows + 1;  // the loss, row by row, and the total
+            result.scalar_latency_cycles = divide + multiply;
+            break;
+        }
+        case VectorOp::ColumnSum: {
+            VectorPass& sums = pass();
+            sums.reads = {in(0)};
+            sums.adds = 1;
+            sums.column_reduction = true;
+            VectorPass& result = pass();
+            result.writes = {out(0)};
+            result.single_row = true;
+            break;
+        }
+        case VectorOp::Fill: {
+            VectorPass& result = pass();
+            result.writes = {out(0)};
+            break;
+        }
+        case VectorOp::Gather: {
+            VectorPass& result = pass();
+            result.reads = {in(0)};
+            result.writes = {out(0)};
+            break;
+        }
+        case VectorOp::ScatterAdd: {
+            VectorPass& result = pass();
+            result.reads = {in(0), in(1)};
+            result.writes = {out(0)};
+            result.adds = 1;
+            result.serial_rows = true;
+            break;
+        }
+        case VectorOp::SgdUpdate: {
+            VectorPass& result = pass();
+            result.reads = {in(0), in(1)};
+            result.writes = {out(0)};
+            result.adds = 1;
+            result.multiplies = 1;
+            break;
+        }
+    }
+    return passes;
+}
+
+RowCost vector_row_cost(const VectorConfig& config, const EngineConfig& engine, const std::vector<RamGeometry>& rams,
+                        const VectorSegmentCommand& segment, const VectorPass& pass,
+                        const std::vector<std::int64_t>& residues, AccessCounter& counter) {
+    RowCost total;
+    total.reads.resize(pass.reads.size());
+    total.writes.resize(pass.writes.size());
+    const std::int64_t cols = segment.cols;
+    const std::int64_t lanes = config.lanes;
+    const std::int64_t beats = ceil_div(cols, lanes);
+
+    // Cycles between beats that the accumulators of a reduction need.
+    std::int64_t accumulate = 1;
+    if (pass.row_reductions > 0) {
+        const std::int64_t accumulators = reduction_accumulators(cols);
+        if (cols > accumulators) {
+            accumulate = accumulators >= lanes ? ceil_div(engine.add_latency_cycles, accumulators / lanes)
+                                               : engine.add_latency_cycles * ceil_div(lanes, accumulators);
+        }
+    } else if (pass.column_reduction) {
+        accumulate = ceil_div(engine.add_latency_cycles, beats);
+    }
+
+    struct PortUse {
+        RamId ram;
+        std::vector<std::int64_t> ports;  // cycles asked of each port in this beat
+        std::size_t next = 0;
+    };
+    std::vector<PortUse> uses;
+    for (std::int64_t beat = 0; beat < beats; ++beat) {
+        const std::int64_t begin = beat * lanes;
+        const std::int64_t end = std::min(begin + lanes, cols);
+        const std::int64_t count = end - begin;
+        const std::int64_t alu = std::max<std::int64_t>({1, pass.adds, pass.multiplies});
+        const std::int64_t special =
+            (pass.exps + pass.erfs + pass.tanhs) * ceil_div(count, config.special_lanes);
+        const std::int64_t work = std::max(alu, special);
+        const std::int64_t paced = std::max(work, accumulate);
+        uses.clear();
+        const auto charge = [&](const StreamUse& stream, std::int64_t residue, RowCost::Access& access_total) {
+            if (stream.shape == StreamShape::RowScalar && beat != 0) {
+                return;
+            }
+            const AccessTable& access = access_of(segment, stream);
+            const RamGeometry& ram = rams[index_of(access.ram)];
+            AccessCost cost;
+            if (stream.shape == StreamShape::RowScalar) {
+                cost = {1, 1, 1};
+            } else {
+                static constexpr std::int32_t kSame = 0;
+                const bool single = access.col.empty();
+                cost = counter.cost(ram, residue, single ? &kSame : access.col.data() + begin, single ? 1 : count);
+            }
+            access_total.words += cost.words;
+            access_total.rows += cost.rows;
+            access_total.conflicts += cost.conflict_cycles();
+            auto use = std::find_if(uses.begin(), uses.end(), [&](const PortUse& u) { return u.ram == access.ram; });
+            if (use == uses.end()) {
+                uses.push_back({access.ram, std::vector<std::int64_t>(static_cast<std::size_t>(ram.ports), 0), 0});
+                use = std::prev(uses.end());
+            }
+            use->ports[use->next] += cost.cycles;
+            use->next = (use->next + 1) % use->ports.size();
+        };
+        for (std::size_t i = 0; i < pass.reads.size(); ++i) {
+            charge(pass.reads[i], residues[i], total.reads[i]);
+        }
+        for (std::size_t i = 0; i < pass.writes.size(); ++i) {
+            charge(pass.writes[i], residues[pass.reads.size() + i], total.writes[i]);
+        }
+        std::int64_t memory = 0;
+        for (const PortUse& use : uses) {
+            memory = std::max(memory, *std::max_element(use.ports.begin(), use.ports.end()));
+        }
+        const std::int64_t cycles = std::max(paced, memory);
+        total.cycles += static_cast<std::uint64_t>(cycles);
+        total.busy += static_cast<std::uint64_t>(work);
+        total.dependency += static_cast<std::uint64_t>(paced - work);
+        total.bank += static_cast<std::uint64_t>(cycles - paced);
+    }
+    return total;
+}
+
+std::uint64_t vector_pass_latency(const VectorConfig& config, const EngineConfig& engine,
+                                  const std::vector<RamGeometry>& rams, const VectorSegmentCommand& segment,
+                                  const VectorPass& pass) {
+    std::int64_t read = 0;
+    for (const StreamUse& stream : pass.reads) {
+        read = std::max<std::int64_t>(read, rams[index_of(access_of(segment, stream).ram)].read_latency_cycles);
+    }
+    std::int64_t chain = std::int64_t{pass.adds} * engine.add_latency_cycles +
+                         std::int64_t{pass.multiplies} * engine.multiply_latency_cycles +
+                         std::int64_t{pass.exps} * config.exp_latency_cycles +
+                         std::int64_t{pass.erfs} * config.erf_latency_cycles +
+                         std::int64_t{pass.tanhs} * config.tanh_latency_cycles + pass.scalar_latency_cycles +
+                         pass.serial_adds * engine.add_latency_cycles;
+    if (pass.row_reductions > 0) {
+        const std::int64_t accumulators = reduction_accumulators(segment.cols);
+        chain += std::int64_t{log2_of(accumulators)} * engine.add_latency_cycles +
+                 ceil_div(accumulators, config.lanes) - 1;
+    }
+    const std::int64_t write = pass.writes.empty() ? 0 : 1;
+    return static_cast<std::uint64_t>(read + chain + write);
+}
+
+}  // namespace contraflow

@@ -1,0 +1,76 @@
+// What each vector operation does in hardware: its passes over the data, and what an element of each pass costs.
+// Plain C++; the numbers behind docs/timing.md, "Vector unit".
+//
+// A pass streams rows of `cols` elements through the lanes. One beat is up to `lanes` neighbouring elements of a row; it
+// takes as long as its slowest part:
+//   lanes:     max(adds, multiplies) cycles (each lane starts one add and one multiply per cycle), compares count as adds
+//   specials:  special operations x ceil(elements / special_lanes)
+//   memory:    for every memory, the access costs of the beat's operands, through the ports the pass holds of it
+//   row sums:  an accumulator takes one add per add_latency cycles (accumulators are 128 or fewer, see step.h)
+//   col sums:  likewise, one accumulator per column
+// A row reduction's tree is a pipelined tree beside the lanes: its latency ends the pass, its throughput is one beat of
+// partial sums per cycle.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/access_cost.h"
+#include "common/command.h"
+#include "contraflow/config.h"
+
+namespace contraflow {
+
+enum class StreamShape : std::uint8_t {
+    Elements,   // one word per element
+    RowScalar,  // one word per row
+};
+
+struct StreamUse {
+    bool output = false;
+    std::uint8_t operand = 0;  // index into in or out of the segment
+    StreamShape shape = StreamShape::Elements;
+};
+
+struct VectorPass {
+    std::vector<StreamUse> reads, writes;
+    int adds = 0, multiplies = 0;          // per element, on the lanes
+    int exps = 0, erfs = 0, tanhs = 0;     // per element, on the special lanes
+    int row_reductions = 0;
+    bool column_reduction = false;
+    int scalar_latency_cycles = 0;         // after a row's reduction: divide, square root, ...
+    bool single_row = false;               // one row whatever the segment's rows: writing a column sum
+    bool serial_rows = false;              // rows follow each other through memory: each drains before the next
+    std::int64_t serial_adds = 0;          // dependent adds at the end of the pass
+};
+
+// The passes of a segment, in order. Segments with more rows than row_registers run all passes on one group of rows
+// after another.
+[[nodiscard]] std::vector<VectorPass> vector_passes(const VectorConfig& config, const EngineConfig& engine,
+                                                    const VectorSegmentCommand& segment);
+
+// P of step.h: accumulators of a row reduction over n elements.
+inline constexpr std::int64_t kReductionAccumulators = 128;
+[[nodiscard]] std::int64_t reduction_accumulators(std::int64_t n);
+
+struct RowCost {
+    std::uint64_t cycles = 0, busy = 0, dependency = 0, bank = 0;
+    struct Access {
+        std::int64_t words = 0, rows = 0, conflicts = 0;
+    };
+    std::vector<Access> reads, writes;  // by stream of the pass
+};
+
+// Cost of one row of a pass. `residues`: address of the row modulo the row width of its memory, one per stream (reads,
+// then writes).
+[[nodiscard]] RowCost vector_row_cost(const VectorConfig& config, const EngineConfig& engine,
+                                      const std::vector<RamGeometry>& rams, const VectorSegmentCommand& segment,
+                                      const VectorPass& pass, const std::vector<std::int64_t>& residues,
+                                      AccessCounter& counter);
+
+// Edges from the last beat of a pass to its last result: reading, the chain of operations, reductions, the write.
+[[nodiscard]] std::uint64_t vector_pass_latency(const VectorConfig& config, const EngineConfig& engine,
+                                                const std::vector<RamGeometry>& rams,
+                                                const VectorSegmentCommand& segment, const VectorPass& pass);
+
+}  // namespace contraflow

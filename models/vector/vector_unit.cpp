@@ -1,0 +1,348 @@
+#include "vector/vector_unit.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace contraflow {
+
+namespace {
+
+constexpr Cycle kGrantEdges = 2;  // from posting a request to the first edge of its burst
+
+const AccessTable& access_of(const VectorSegmentCommand& segment, const StreamUse& stream) {
+    return stream.output ? segment.out[stream.operand] : segment.in[stream.operand];
+}
+
+}  // namespace
+
+VectorUnit::VectorUnit(const sc_core::sc_module_name& name, ClockDomain& clock, const Config& config)
+    : Block(name, clock),
+      start_in("start_in"),
+      grant_in("grant_in"),
+      request_out("request_out"),
+      done_out("done_out"),
+      config_(config),
+      starts_(*this),
+      grants_(*this),
+      plans_(config.program->vectors.size()),
+      function_(memory) {
+    start_in.bind(starts_);
+    grant_in.bind(grants_);
+}
+
+void VectorUnit::start_of_simulation() { memory.resolve(config_.program->rams); }
+
+void VectorUnit::edge() {
+    // 1. A command starts a kernel.
+    if (!s_.active) {
+        if (!starts_.ready()) {
+            ++stats_.idle_cycles;
+            return;
+        }
+        start_kernel(starts_.take());
+    }
+    // 2. A grant starts a burst.
+    take_grants();
+    // 3. The burst's last beat enters the lanes.
+    if (s_.streaming && cycle() + 1 == s_.stream_end) {
+        end_burst();
+    }
+    // 4. The next burst is asked for ahead of time.
+    request_burst();
+    // 5. Every edge is accounted for; the edges of a burst were at its grant.
+    if (cycle() >= s_.stream_end) {
+        count_waiting(1);
+    }
+    // 6. The last result is in memory.
+    if (s_.complete && cycle() == s_.done_at) {
+        finish_kernel();
+    }
+}
+
+Cycle VectorUnit::next_event() const {
+    if (!s_.active) {
+        return kNever;
+    }
+    Cycle next = kNever;
+    const auto consider = [&](Cycle at) {
+        if (at > cycle()) {
+            next = std::min(next, at - cycle());
+        }
+    };
+    if (s_.streaming) {
+        consider(s_.stream_end - 1);
+    }
+    if (s_.complete) {
+        consider(s_.done_at);
+    } else if (!s_.requested) {
+        consider(s_.start_allowed > kGrantEdges ? s_.start_allowed - kGrantEdges : 0);
+    }
+    return next;
+}
+
+void VectorUnit::advance(Cycle n) {
+    if (!s_.active) {
+        stats_.idle_cycles += n;
+    } else if (cycle() + 1 >= s_.stream_end) {
+        count_waiting(n);
+    }
+}
+
+void VectorUnit::start_kernel(const KernelStart& start) {
+    command_ = &config_.program->vectors[start.command];
+    s_ = State{};
+    s_.active = true;
+    s_.start = start;
+    s_.stream_end = cycle();
+    s_.start_allowed = cycle();
+    kernel_cycles_ = UnitCycles{};
+    tokens_.clear();
+    ++stats_.num_kernels;
+    begin_segment();
+}
+
+void VectorUnit::begin_segment() {
+    const VectorSegmentCommand& segment = this->segment();
+    s_.pass = 0;
+    s_.group_begin = 0;
+    s_.group_end = std::min<std::int64_t>(segment.rows, config_.vector.row_registers);
+    s_.next_row = 0;
+    s_.tokens_pending = plan().needs_tokens;
+    if (config_.values) {
+        function_.begin(segment);
+    }
+}
+
+void VectorUnit::take_grants() {
+    while (grants_.ready()) {
+        (void)grants_.take();
+        s_.requested = false;
+        const VectorSegmentCommand& segment = this->segment();
+        if (s_.tokens_pending) {
+            s_.tokens_pending = false;
+            const AccessTable& sample = config_.program->sample;
+            const float* words = memory.words(sample.ram);
+            tokens_.resize(static_cast<std::size_t>(segment.rows));
+            for (std::int64_t i = 0; i < segment.rows; ++i) {
+                std::memcpy(&tokens_[static_cast<std::size_t>(i)],
+                            words + sample.base + AccessTable::at(sample.col, i), sizeof(std::int32_t));
+            }
+            function_.set_tokens(tokens_);
+            memory.of(sample.ram).record_read(sample.ram, segment.rows, segment.rows, 0);
+            stats_.num_words_read += static_cast<std::uint64_t>(segment.rows);
+            s_.start_allowed = cycle() + static_cast<Cycle>(segment.rows) +
+                               static_cast<Cycle>(config_.program->rams[index_of(sample.ram)].read_latency_cycles);
+            continue;
+        }
+        s_.streaming = true;
+        s_.burst_begin = s_.next_row;
+        s_.burst_end = std::min(s_.burst_begin + plan().rows_per_burst, pass_rows());
+        PassPlan& pass = plan().passes[s_.pass];
+        std::uint64_t cycles = 0;
+        for (std::int64_t row = s_.burst_begin; row < s_.burst_end; ++row) {
+            const RowCost& cost = row_cost(pass, row);
+            cycles += cost.cycles;
+            kernel_cycles_.busy += cost.busy;
+            kernel_cycles_.dependency += cost.dependency;
+            kernel_cycles_.bank += cost.bank;
+            for (std::size_t i = 0; i < pass.pass.reads.size(); ++i) {
+                const RamId ram = access_of(segment, pass.pass.reads[i]).ram;
+                memory.of(ram).record_read(ram, cost.reads[i].words, cost.reads[i].rows, cost.reads[i].conflicts);
+                stats_.num_words_read += static_cast<std::uint64_t>(cost.reads[i].words);
+            }
+            for (std::size_t i = 0; i < pass.pass.writes.size(); ++i) {
+                const RamId ram = access_of(segment, pass.pass.writes[i]).ram;
+                memory.of(ram).record_write(ram, cost.writes[i].words, cost.writes[i].rows,
+                                            cost.writes[i].conflicts);
+                stats_.num_words_written += static_cast<std::uint64_t>(cost.writes[i].words);
+            }
+        }
+        s_.stream_end = cycle() + cycles;
+        s_.start_allowed = s_.stream_end;
+        const auto elements = static_cast<std::uint64_t>((s_.burst_end - s_.burst_begin) * segment.cols);
+        stats_.num_elements += elements;
+        stats_.num_adds += elements * static_cast<std::uint64_t>(pass.pass.adds);
+        stats_.num_multiplies += elements * static_cast<std::uint64_t>(pass.pass.multiplies);
+        stats_.num_specials +=
+            elements * static_cast<std::uint64_t>(pass.pass.exps + pass.pass.erfs + pass.pass.tanhs);
+    }
+}
+
+void VectorUnit::end_burst() {
+    s_.streaming = false;
+    if (config_.values) {
+        function_.run(segment(), s_.pass, s_.burst_begin, s_.burst_end);
+    }
+    s_.next_row = s_.burst_end;
+    const PassPlan& pass = plan().passes[s_.pass];
+    const Cycle results_at = cycle() + pass.latency_cycles;
+    if (s_.next_row < pass_rows()) {
+        if (pass.pass.serial_rows) {
+            s_.start_allowed = results_at + 1;
+        }
+        return;
+    }
+    next_pass(results_at);
+}
+
+void VectorUnit::next_pass(Cycle results_at) {
+    s_.start_allowed = results_at + 1;
+    const VectorSegmentCommand& segment = this->segment();
+    if (++s_.pass < plan().passes.size()) {
+        s_.next_row = plan().passes[s_.pass].pass.single_row ? 0 : s_.group_begin;
+        return;
+    }
+    if (s_.group_end < segment.rows && !plan().passes.back().pass.single_row) {
+        s_.pass = 0;
+        s_.group_begin = s_.group_end;
+        s_.group_end = std::min<std::int64_t>(segment.rows, s_.group_begin + config_.vector.row_registers);
+        s_.next_row = s_.group_begin;
+        return;
+    }
+    if (++s_.segment < command_->segments.size()) {
+        begin_segment();
+        return;
+    }
+    s_.complete = true;
+    s_.done_at = results_at;
+}
+
+void VectorUnit::request_burst() {
+    if (s_.requested || s_.complete || cycle() + kGrantEdges < s_.start_allowed) {
+        return;
+    }
+    PortRequest request;
+    request.first_client = static_cast<std::uint16_t>(config_.client);
+    if (s_.tokens_pending) {
+        request.add(config_.program->sample.ram, 1);
+        request.cycles = static_cast<std::uint64_t>(segment().rows);
+    } else {
+        const VectorPass& pass = plan().passes[s_.pass].pass;
+        const std::int64_t begin = s_.streaming ? s_.burst_end : s_.next_row;
+        if (begin >= pass_rows() || (s_.streaming && pass.serial_rows)) {
+            return;
+        }
+        const std::int64_t end = std::min(begin + plan().rows_per_burst, pass_rows());
+        request.cycles = burst_cycles(begin, end);
+        for (const auto* streams : {&pass.reads, &pass.writes}) {
+            for (const StreamUse& stream : *streams) {
+                const RamId ram = access_of(segment(), stream).ram;
+                int held = 0;
+                for (std::size_t i = 0; i < request.num_rams; ++i) {
+                    held += request.rams[i] == ram ? request.ports[i] : 0;
+                }
+                if (held < config_.program->rams[index_of(ram)].ports) {
+                    request.add(ram, 1);
+                }
+            }
+        }
+    }
+    s_.requested = true;
+    request_out->post(request);
+    ++stats_.num_requests;
+}
+
+void VectorUnit::finish_kernel() {
+    s_.active = false;
+    stats_.cycles += kernel_cycles_;
+    KernelDone done;
+    done.kernel = s_.start.kernel;
+    done.unit = static_cast<std::uint16_t>(config_.index);
+    done.cycles = kernel_cycles_;
+    done_out->post(done);
+}
+
+void VectorUnit::count_waiting(Cycle n) { (s_.requested ? kernel_cycles_.port : kernel_cycles_.pipeline) += n; }
+
+VectorUnit::SegmentPlan& VectorUnit::plan() {
+    std::vector<SegmentPlan>& segments = plans_[s_.start.command];
+    if (segments.empty()) {
+        segments.resize(command_->segments.size());
+    }
+    SegmentPlan& plan = segments[s_.segment];
+    if (!plan.passes.empty()) {
+        return plan;
+    }
+    const VectorSegmentCommand& segment = this->segment();
+    for (const VectorPass& pass : vector_passes(config_.vector, config_.engine, segment)) {
+        PassPlan pass_plan;
+        pass_plan.pass = pass;
+        pass_plan.latency_cycles =
+            vector_pass_latency(config_.vector, config_.engine, config_.program->rams, segment, pass);
+        std::size_t combinations = 1;
+        for (const auto* streams : {&pass.reads, &pass.writes}) {
+            for (const StreamUse& stream : *streams) {
+                combinations *= static_cast<std::size_t>(
+                    config_.program->rams[index_of(access_of(segment, stream).ram)].lanes);
+            }
+        }
+        pass_plan.rows.resize(combinations);
+        pass_plan.known.resize(combinations);
+        plan.passes.push_back(std::move(pass_plan));
+    }
+    const std::int64_t beats = (segment.cols + config_.vector.lanes - 1) / config_.vector.lanes;
+    plan.rows_per_burst = std::max<std::int64_t>(1, config_.vector.burst_beats / beats);
+    for (const auto* operands : {&segment.in, &segment.out}) {
+        for (const AccessTable& access : *operands) {
+            plan.needs_tokens = plan.needs_tokens || (access.present && access.token.modulus != 0);
+        }
+    }
+    for (const PassPlan& pass : plan.passes) {
+        if (pass.pass.serial_rows) {
+            plan.rows_per_burst = 1;
+        }
+    }
+    return plan;
+}
+
+std::int64_t VectorUnit::pass_rows() const {
+    const auto& passes = plans_[s_.start.command][s_.segment].passes;
+    // A column sum takes all rows in one group: its registers are by column.
+    return passes[s_.pass].pass.single_row         ? 1
+           : passes[s_.pass].pass.column_reduction ? segment().rows
+                                                   : s_.group_end;
+}
+
+const RowCost& VectorUnit::row_cost(PassPlan& plan, std::int64_t row) {
+    const VectorSegmentCommand& segment = this->segment();
+    residues_.clear();
+    std::size_t index = 0;
+    for (const auto* streams : {&plan.pass.reads, &plan.pass.writes}) {
+        for (const StreamUse& stream : *streams) {
+            const AccessTable& access = access_of(segment, stream);
+            const std::int64_t lanes = config_.program->rams[index_of(access.ram)].lanes;
+            std::int64_t address = access.base + AccessTable::at(access.row, plan.pass.single_row ? 0 : row);
+            if (access.token.modulus != 0) {
+                address += access.token_offset(tokens_[static_cast<std::size_t>(row)]);
+            }
+            residues_.push_back(address % lanes);
+            index = index * static_cast<std::size_t>(lanes) + static_cast<std::size_t>(address % lanes);
+        }
+    }
+    if (!plan.known[index]) {
+        plan.known[index] = true;
+        plan.rows[index] = vector_row_cost(config_.vector, config_.engine, config_.program->rams, segment, plan.pass,
+                                           residues_, counter_);
+    }
+    return plan.rows[index];
+}
+
+std::uint64_t VectorUnit::burst_cycles(std::int64_t begin, std::int64_t end) {
+    PassPlan& pass = plan().passes[s_.pass];
+    std::uint64_t cycles = 0;
+    for (std::int64_t row = begin; row < end; ++row) {
+        cycles += row_cost(pass, row).cycles;
+    }
+    return cycles;
+}
+
+std::string VectorUnit::state_text() const {
+    if (!s_.active) {
+        return "idle";
+    }
+    return config_.program->kernels[s_.start.kernel].name + ": segment " + std::to_string(s_.segment) + ", pass " +
+           std::to_string(s_.pass) + ", row " + std::to_string(s_.next_row) +
+           (s_.requested ? ", waits for ports" : "");
+}
+
+}  // namespace contraflow
