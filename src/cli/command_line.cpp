@@ -41,7 +41,14 @@ std::string unknown_option_text(const std::string& given, const po::options_desc
     if (name.find('.') != std::string::npos && syntax.takes_design) {
         return given + ": " + unknown_key_text(name);
     }
-    const std::string meant = config::nearest(name, option_names(options, syntax.takes_design));
+    const std::vector<std::string> names = option_names(options, syntax.takes_design);
+    std::string meant = config::nearest(name, names);
+    if (meant.empty() && !name.empty()) {  // cut short rather than mistyped
+        const auto longer = std::find_if(names.begin(), names.end(), [&](const std::string& full) {
+            return full.compare(0, name.size(), name) == 0;
+        });
+        meant = longer == names.end() ? "" : *longer;
+    }
     const std::string command = syntax.usage.substr(0, syntax.usage.find(' '));
     return "unknown option " + option +
            (meant.empty() ? "; `contraflow " + command + " --help` lists the valid ones"
@@ -84,7 +91,7 @@ std::optional<CommandLine> parse_command(const Arguments& args, const Syntax& sy
     try {
         const po::parsed_options parsed =
             po::command_line_parser(args).options(all).style(kStyle).allow_unregistered().run();
-        po::parsed_options for_command(&own);
+        po::parsed_options for_command(&own, parsed.m_options_prefix);
         for (const po::option& option : parsed.options) {
             if (option.unregistered) {
                 problems.push_back(unknown_option_text(option.original_tokens.front(), own, syntax));

@@ -107,7 +107,7 @@ public:
                 const auto found =
                     std::find_if(words.begin(), words.end(), [&](const auto& word) { return word.first == text; });
                 if (found == words.end()) {
-                    throw BadValue(text.empty() ? "has no value" : '"' + text + "\" is not a word it knows");
+                    throw BadValue(text.empty() ? "has no value" : '"' + text + "\" is unknown");
                 }
                 member(config) = found->second;
             },
@@ -430,10 +430,12 @@ std::string unknown_key_text(const KeyTable& table, const std::string& full_name
         full_names.push_back(key.full_name());
         names.push_back(key.name);
     }
-    std::string meant = nearest(full_name, full_names);
-    if (meant.empty() && full_name.find('.') == std::string::npos) {
-        const std::string name = nearest(full_name, names);
-        const auto place = std::find(names.begin(), names.end(), name);
+    // The section is usually right, so it must not buy the name more letters. Failing that: the right name elsewhere.
+    const std::string bare = full_name.substr(full_name.find('.') + 1);
+    std::string meant = nearest(full_name, full_names, typing_limit(bare));
+    if (meant.empty()) {
+        const std::size_t limit = bare == full_name ? typing_limit(bare) : 0;
+        const auto place = std::find(names.begin(), names.end(), nearest(bare, names, limit));
         if (place != names.end()) {
             meant = full_names[static_cast<std::size_t>(place - names.begin())];
         }

@@ -38,7 +38,8 @@ using KeyTable = std::vector<Key>;
 
 [[nodiscard]] const Key* find_key(const KeyTable& table, const std::string& full_name);  // nullptr if there is none
 
-// "unknown key engine.row; did you mean engine.rows?"; a bare name is compared with the names of all sections.
+// "unknown key engine.row; did you mean engine.rows?"; a name without section, or right but in the wrong section, is
+// found in the others.
 [[nodiscard]] std::string unknown_key_text(const KeyTable& table, const std::string& full_name);
 
 }  // namespace contraflow::config

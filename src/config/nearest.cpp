@@ -27,13 +27,17 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
     return last[b.size()];
 }
 
-std::string nearest(const std::string& word, const std::vector<std::string>& candidates) {
+std::size_t typing_limit(const std::string& word) {
+    return std::max<std::size_t>(2, word.size() / 3);
+}
+
+std::string nearest(const std::string& word, const std::vector<std::string>& candidates, std::size_t limit) {
     constexpr std::size_t kLongestWord = 100;  // the table grows with the square of the length
     if (word.size() > kLongestWord) {
         return {};
     }
     std::string best;
-    std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
+    std::size_t best_distance = limit + 1;
     for (const std::string& candidate : candidates) {
         const std::size_t distance = edit_distance(word, candidate);
         if (distance < best_distance && distance < word.size()) {
@@ -42,6 +46,10 @@ std::string nearest(const std::string& word, const std::vector<std::string>& can
         }
     }
     return best;
+}
+
+std::string nearest(const std::string& word, const std::vector<std::string>& candidates) {
+    return nearest(word, candidates, typing_limit(word));
 }
 
 }  // namespace contraflow::config
