@@ -32,8 +32,8 @@ struct Function {
 const Function kFunctions[] = {
     {"exp", special_exp, special_exp, std::exp, 0.99},
     {"erf", special_erf, special_erf, std::erf, 1.38},
-    {"tanh", special_tanh, special_tanh, std::tanh, 1.43},
-    {"log", special_log, special_log, std::log, 0.80},
+    {"tanh", special_tanh, special_tanh, std::tanh, 1.46},
+    {"log", special_log, special_log, std::log, 0.85},
 };
 
 std::uint32_t bits_of(float x) {
