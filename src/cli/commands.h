@@ -20,5 +20,6 @@ struct Command {
 
 int keys_command(const Arguments& args);
 int devices_command(const Arguments& args);
+int kernels_command(const Arguments& args);
 
 }  // namespace contraflow::cli
