@@ -467,9 +467,11 @@ void ReferenceMachine::run(const Contraction& work) {
         for (Index i = 0; i < as_index(work.rows); ++i) {
             for (Index j = 0; j < as_index(work.cols); ++j) {
                 std::fill(sums.begin(), sums.end(), 0.0F);
+                Index accumulator = 0;  // k modulo their number
                 for (Index k = 0; k < as_index(work.depth); ++k) {
                     const float product = a.at(i, 0, k) * b.at(0, j, k);
-                    sums[k % partial_sums_] += product;
+                    sums[accumulator] += product;
+                    accumulator = accumulator + 1 == partial_sums_ ? 0 : accumulator + 1;
                 }
                 float sum = sums[0];
                 for (Index p = 1; p < partial_sums_; ++p) {
