@@ -29,8 +29,9 @@ struct ParameterSpec {
 [[nodiscard]] std::int64_t parameter_words(const Config& config, bool dense);
 
 // Random initial values of parameter_specs(config). A tensor's values depend on train.seed, its name and its shape
-// only, and are the same bits on every host. Every entry of a linear's W has variance 2 / (inputs + outputs), of the
-// token table 1, of the position table 0.04; biases and betas are 0, gammas 1.
+// only, and are the same bits on every host. Every entry of a linear's W has variance 1 / (inputs + outputs), whether W
+// is made of cores or not; of an output layer's 2 / (inputs + outputs), of the token table 0.04, of the position table
+// 0.0016; biases and betas are 0, gammas 1.
 [[nodiscard]] Weights initial_weights(const Config& config);
 
 // Reads a checkpoint for `config`. Under flow mm, a layer that the file holds as cores of any tensor-train shape is

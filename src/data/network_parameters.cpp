@@ -14,10 +14,13 @@ namespace {
 
 using Shape = std::vector<std::int64_t>;
 
-// Entries of the token and position tables. LayerNorm follows their sum, so only the ratio and the size of the
-// gradients depend on these.
-constexpr double kTokenVariance = 1.0;
-constexpr double kPositionVariance = 0.2 * 0.2;
+// Chosen on traces/atis_like: 600 steps at train.lr = 0.005 take the loss from 8.6 to 1.3 .. 1.4 with 2, 4 and 6
+// encoders. Twice the variance in the linears learns as fast with 2, but is still at 4.1 with 6. LayerNorm follows the
+// sum of the tables, so their ratio matters, and their size only sets how fast they learn.
+constexpr double kTokenVariance = 0.2 * 0.2;
+constexpr double kPositionVariance = 0.04 * 0.04;
+constexpr double kLinearGain = 1.0;  // variance of W times (inputs + outputs)
+constexpr double kHeadGain = 2.0;    // the same of the two output layers
 
 // The n-th root by bisection: pow may differ in the last bit from one C library to the next, products do not.
 double root(double value, std::size_t n) {
@@ -64,8 +67,8 @@ public:
         }
     }
 
-    void add_dense_linear(const std::string& name, std::int64_t outputs, std::int64_t inputs) {
-        add(name + ".weight", {outputs, inputs}, 0, std::sqrt(2.0 / static_cast<double>(outputs + inputs)));
+    void add_dense_linear(const std::string& name, std::int64_t outputs, std::int64_t inputs, double gain) {
+        add(name + ".weight", {outputs, inputs}, 0, std::sqrt(gain / static_cast<double>(outputs + inputs)));
         add(name + ".bias", {outputs}, 0, 0);
     }
 
@@ -73,11 +76,11 @@ public:
     template <typename Tt>
     void add_linear(const std::string& name, std::int64_t outputs, std::int64_t inputs, Tt tt) {
         if (dense_) {
-            add_dense_linear(name, outputs, inputs);
+            add_dense_linear(name, outputs, inputs, kLinearGain);
             return;
         }
         const TtShape shape = tt();
-        const double variance = 2.0 / static_cast<double>(outputs + inputs);
+        const double variance = kLinearGain / static_cast<double>(outputs + inputs);
         const double deviation = core_deviation(variance, shape.ranks, shape.num_cores());
         for (std::size_t k = 0; k < shape.num_cores(); ++k) {
             add(fmt::format("{}.core.{}", name, k), {shape.ranks[k], shape.tensor_mode(k), shape.ranks[k + 1]}, 0,
@@ -120,9 +123,9 @@ std::vector<NetworkParameter> network_parameters(const Config& config, bool dens
         list.add_layer_norm(prefix + "ln2", d);
     }
     list.add_linear("intent.fc", d, d, model);
-    list.add_dense_linear("intent.out", network.intents, d);
+    list.add_dense_linear("intent.out", network.intents, d, kHeadGain);
     list.add_linear("slot.fc", d, d, model);
-    list.add_dense_linear("slot.out", network.slots, d);
+    list.add_dense_linear("slot.out", network.slots, d, kHeadGain);
     return list.take();
 }
 
