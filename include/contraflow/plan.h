@@ -1,0 +1,54 @@
+// Where every tensor lives, and what the machine executes: the outcome of planning a step for a configuration.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "contraflow/config.h"
+#include "contraflow/step.h"
+
+namespace contraflow {
+
+struct Program;  // models/common/command.h
+
+// One level of a tensor's index, slowest first: `extent` positions `dense` words apart in the row-major tensor and
+// `stride` words apart in its memory. A padded layout has stride > dense.
+struct LayoutLevel {
+    std::int64_t extent = 1;
+    std::int64_t dense = 1;
+    std::int64_t stride = 1;
+};
+
+struct Placement {
+    std::uint32_t ram = 0;       // index into Program::rams
+    std::int64_t base = 0;       // word address of element 0
+    std::int64_t words = 0;      // words occupied, padding included
+    std::vector<LayoutLevel> levels;
+    std::int32_t first_kernel = 0, last_kernel = 0;  // lifetime; the whole step for parameters, gradients and buffers
+
+    // Word address of the element with this row-major index.
+    [[nodiscard]] std::int64_t address(std::int64_t element) const;
+};
+
+// RAM blocks of one kind of memory.
+struct BlockCount {
+    std::int64_t luts = 0;
+    std::int64_t bram18 = 0;  // halves of BRAM36
+    std::int64_t urams = 0;
+
+    [[nodiscard]] std::int64_t bram36() const { return (bram18 + 1) / 2; }
+    BlockCount& operator+=(const BlockCount& other);
+};
+
+struct Plan {
+    std::vector<Placement> placements;  // by tensor
+    std::vector<BlockCount> ram_blocks;  // by memory
+    BlockCount blocks;                  // in total
+    bool shares_space = false;          // tensors with disjoint lifetimes overlap
+    std::int64_t peak_words = 0;        // most words alive at one time, padding excluded
+    std::int32_t peak_kernel = 0;       // where that is
+    std::vector<std::string> overflows; // one line per kind of memory that the device lacks, empty if it fits
+};
+
+}  // namespace contraflow
