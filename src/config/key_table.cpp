@@ -35,120 +35,131 @@ std::string one_of(const std::vector<std::string>& words) {
     return text;
 }
 
-// Builds the rows of one section. A binding is a function from a Config to one of its members; the default is read from
-// the member of a default-constructed Config.
+// From a Config to one of its members. Plain functions and literals instead of a lambda type and strings per row: the
+// table is long, and its compile time would be minutes.
+template <class Value>
+using Binding = Value& (*)(Config&);
+
+template <class Value>
+using Printer = std::function<std::string(const Value&)>;
+
+template <class Value>
+Key make_key(Binding<Value> member, std::function<Value(const std::string&)> parse, const Printer<Value>& print) {
+    Key key;
+    key.set = [=](Config& config, const std::string& text) { member(config) = parse(text); };
+    key.text = [=](Config config) { return print(member(config)); };
+    key.json = [=](Config config) -> nlohmann::json {
+        if constexpr (std::is_enum_v<Value>) {
+            return print(member(config));
+        } else {
+            return member(config);
+        }
+    };
+    return key;
+}
+
+template <class Integer>
+std::string integer_text(const Integer& value) {
+    return std::to_string(value);
+}
+
+// Builds the rows of one section. The default of a row is read from the bound member of a default-constructed Config.
 class Section {
 public:
-    Section(KeyTable& table, std::string name) : table_(table), name_(std::move(name)) {}
+    Section(KeyTable& table, const char* name) : table_(table), name_(name) {}
 
-    template <class Member>
-    Section& whole(const std::string& name, const std::string& unit, std::int64_t min, std::int64_t max,
-                   const std::string& meaning, Member member) {
-        using Value = std::decay_t<decltype(member(std::declval<Config&>()))>;
-        return add(
-            name, "whole number", unit, fmt::format("{} to {}", min, max), meaning, member,
-            [=](Config& config, const std::string& text) {
-                member(config) = static_cast<Value>(parse_whole(text, min, max));
-            },
-            [](const auto& value) { return fmt::format("{}", value); });
+    template <class Value>
+    Section& whole(const char* name, const char* unit, std::int64_t min, std::int64_t max, const char* meaning,
+                   Binding<Value> member) {
+        const auto parse = [=](const std::string& text) { return static_cast<Value>(parse_whole(text, min, max)); };
+        return add(make_key<Value>(member, parse, integer_text<Value>), name, "whole number", unit,
+                   fmt::format("{} to {}", min, max), meaning);
     }
 
     // A whole number that must be a power of two.
-    template <class Member>
-    Section& power(const std::string& name, const std::string& unit, std::int64_t min, std::int64_t max,
-                   const std::string& meaning, Member member) {
-        using Value = std::decay_t<decltype(member(std::declval<Config&>()))>;
-        return add(
-            name, "whole number", unit, fmt::format("a power of two, {} to {}", min, max), meaning, member,
-            [=](Config& config, const std::string& text) {
-                const std::int64_t value = parse_whole(text, min, max);
-                if ((value & (value - 1)) != 0) {
-                    throw BadValue(fmt::format("{} is not a power of two", value));
-                }
-                member(config) = static_cast<Value>(value);
-            },
-            [](const auto& value) { return fmt::format("{}", value); });
+    template <class Value>
+    Section& power(const char* name, const char* unit, std::int64_t min, std::int64_t max, const char* meaning,
+                   Binding<Value> member) {
+        const auto parse = [=](const std::string& text) {
+            const std::int64_t value = parse_whole(text, min, max);
+            if ((value & (value - 1)) != 0) {
+                throw BadValue(fmt::format("{} is not a power of two", value));
+            }
+            return static_cast<Value>(value);
+        };
+        return add(make_key<Value>(member, parse, integer_text<Value>), name, "whole number", unit,
+                   fmt::format("a power of two, {} to {}", min, max), meaning);
     }
 
-    template <class Member>
-    Section& whole_unsigned(const std::string& name, const std::string& meaning, Member member) {
-        return add(
-            name, "whole number", "", fmt::format("0 to {}", std::numeric_limits<std::uint64_t>::max()), meaning,
-            member, [=](Config& config, const std::string& text) { member(config) = parse_unsigned(text); },
-            [](const auto& value) { return fmt::format("{}", value); });
+    Section& whole_unsigned(const char* name, const char* meaning, Binding<std::uint64_t> member) {
+        return add(make_key<std::uint64_t>(member, parse_unsigned, integer_text<std::uint64_t>), name, "whole number",
+                   "", fmt::format("0 to {}", std::numeric_limits<std::uint64_t>::max()), meaning);
     }
 
-    template <class Member>
-    Section& number(const std::string& name, const std::string& unit, double min, double max,
-                    const std::string& meaning, Member member) {
-        return add(
-            name, "number", unit, fmt::format("{} to {}", number_text(min), number_text(max)), meaning, member,
-            [=](Config& config, const std::string& text) { member(config) = parse_number(text, min, max); },
-            [](double value) { return number_text(value); });
+    Section& number(const char* name, const char* unit, double min, double max, const char* meaning,
+                    Binding<double> member) {
+        const auto parse = [=](const std::string& text) { return parse_number(text, min, max); };
+        return add(make_key<double>(member, parse, number_text), name, "number", unit,
+                   fmt::format("{} to {}", number_text(min), number_text(max)), meaning);
     }
 
-    template <class Member>
-    Section& on_off(const std::string& name, const std::string& meaning, Member member) {
-        return add(
-            name, "switch", "", "on or off", meaning, member,
-            [=](Config& config, const std::string& text) { member(config) = parse_switch(text); },
-            [](bool value) { return value ? "on" : "off"; });
+    Section& on_off(const char* name, const char* meaning, Binding<bool> member) {
+        const auto print = [](bool value) { return std::string(value ? "on" : "off"); };
+        return add(make_key<bool>(member, parse_switch, print), name, "switch", "", "on or off", meaning);
     }
 
-    template <class E, class Member>
-    Section& word(const std::string& name, const Words<E>& words, const std::string& meaning, Member member) {
+    template <class E>
+    Section& word(const char* name, const Words<E>& words, const char* meaning, Binding<E> member) {
         std::vector<std::string> names;
         for (const auto& [text, value] : words) {
             names.push_back(text);
         }
-        return add(
-            name, "word", "", one_of(names), meaning, member,
-            [=](Config& config, const std::string& text) {
-                const auto found =
-                    std::find_if(words.begin(), words.end(), [&](const auto& word) { return word.first == text; });
-                if (found == words.end()) {
-                    throw BadValue(text.empty() ? "has no value" : '"' + text + "\" is unknown");
+        const auto parse = [&words](const std::string& text) {
+            for (const auto& [word, value] : words) {
+                if (word == text) {
+                    return value;
                 }
-                member(config) = found->second;
-            },
-            [=](E value) {
-                return std::find_if(words.begin(), words.end(), [&](const auto& word) { return word.second == value; })
-                    ->first;
-            });
+            }
+            throw BadValue(text.empty() ? "has no value" : '"' + text + "\" is unknown");
+        };
+        const auto print = [&words](const E& wanted) {
+            for (const auto& [word, value] : words) {
+                if (value == wanted) {
+                    return word;
+                }
+            }
+            return std::string();
+        };
+        return add(make_key<E>(member, parse, print), name, "word", "", one_of(names), meaning);
     }
 
     // A list of min_size to max_size whole numbers of 1 to max.
-    template <class Member>
-    Section& list(const std::string& name, std::size_t min_size, std::size_t max_size, int max,
-                  const std::string& meaning, Member member) {
-        return add(
-            name, "list", "",
-            fmt::format("{} to {} whole numbers of 1 to {}, comma-separated", min_size, max_size, max), meaning, member,
-            [=](Config& config, const std::string& text) {
-                std::vector<int> values = parse_whole_list(text, 1, max);
-                if (values.size() < min_size || values.size() > max_size) {
-                    throw BadValue(fmt::format("has {} numbers", values.size()));
-                }
-                member(config) = std::move(values);
-            },
-            [](const std::vector<int>& values) { return list_text(values); });
+    Section& list(const char* name, std::size_t min_size, std::size_t max_size, int max, const char* meaning,
+                  Binding<std::vector<int>> member) {
+        const auto parse = [=](const std::string& text) {
+            std::vector<int> values = parse_whole_list(text, 1, max);
+            if (values.size() < min_size || values.size() > max_size) {
+                throw BadValue(fmt::format("has {} numbers", values.size()));
+            }
+            return values;
+        };
+        return add(make_key<std::vector<int>>(member, parse, list_text), name, "list", "",
+                   fmt::format("{} to {} whole numbers of 1 to {}, comma-separated", min_size, max_size, max), meaning);
     }
 
     // Text of any kind; `type` says of what. Empty text only where the default is empty.
-    template <class Member>
-    Section& text(const std::string& name, const std::string& type, const std::string& range,
-                  const std::string& meaning, Member member) {
+    Section& text(const char* name, const char* type, const char* range, const char* meaning,
+                  Binding<std::string> member) {
         Config defaults;
         const bool may_be_empty = member(defaults).empty() && !required_;
-        return add(
-            name, type, "", range, meaning, member,
-            [=](Config& config, const std::string& value) {
-                if (value.empty() && !may_be_empty) {
-                    throw BadValue("has no value");
-                }
-                member(config) = value;
-            },
-            [](const std::string& value) { return value; });
+        const auto parse = [=](const std::string& value) {
+            if (value.empty() && !may_be_empty) {
+                throw BadValue("has no value");
+            }
+            return value;
+        };
+        const auto print = [](const std::string& value) { return value; };
+        return add(make_key<std::string>(member, parse, print), name, type, "", range, meaning);
     }
 
     // The rows that follow have no default: a file that leaves them out is refused.
@@ -158,42 +169,29 @@ public:
     }
 
 private:
-    template <class Member, class Set, class Text>
-    Section& add(const std::string& name, const std::string& type, const std::string& unit, const std::string& range,
-                 const std::string& meaning, Member member, Set set, Text to_text) {
-        Key key;
+    Section& add(Key key, const char* name, const char* type, const char* unit, std::string range,
+                 const char* meaning) {
         key.section = name_;
         key.name = name;
         key.type = type;
         key.unit = unit;
-        key.range = range;
+        key.range = std::move(range);
         key.meaning = meaning;
         key.required = required_;
-        key.set = set;
-        key.text = [=](const Config& config) { return std::string(to_text(member(config))); };
-        key.json = [=](const Config& config) -> nlohmann::json {
-            const auto& value = member(config);
-            if constexpr (std::is_enum_v<std::decay_t<decltype(value)>>) {
-                return std::string(to_text(value));
-            } else {
-                return value;
-            }
-        };
         key.default_text = required_ ? "" : key.text(Config{});
         table_.push_back(std::move(key));
         return *this;
     }
 
     KeyTable& table_;
-    std::string name_;
+    const char* name_;
     bool required_ = false;
 };
 
-// Shorthand for a binding.
-#define MEMBER(path)            \
-    [](auto& config) -> auto& { \
-        return config.path;     \
-    }
+// Shorthand for a binding; the plus makes it a function pointer.
+// clang-format off
+#define MEMBER(path) +[](Config& config) -> auto& { return config.path; }
+// clang-format on
 
 constexpr std::int64_t kMaxLatencyCycles = 1000;
 
