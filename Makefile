@@ -1,0 +1,34 @@
+# Short names for the usual commands. On a fresh Debian 12, `make demo` and `make test` first install what is missing.
+
+PACKAGES := g++ cmake ninja-build pkg-config libsystemc-dev libboost-program-options-dev libfmt-dev catch2 nlohmann-json3-dev
+RELEASE := build/release
+PROGRAM := $(RELEASE)/src/cli/contraflow
+
+.PHONY: demo test bench build deps format format-check clean
+
+demo: build
+	$(PROGRAM) run -c configs/u50-2enc.ini --steps 3
+
+test: build
+	ctest --preset release -j $$(nproc)
+
+bench: build
+	$(RELEASE)/bench/contraflow_bench
+
+build: deps
+	@cmake --preset release --log-level=WARNING
+	@cmake --build --preset release
+
+deps:
+	@cmake/install_packages.sh $(PACKAGES)
+
+SOURCES = $(shell find include src models tests bench -name '*.cpp' -o -name '*.h' 2>/dev/null | sort)
+
+format:
+	clang-format -i $(SOURCES)
+
+format-check:
+	clang-format --dry-run --Werror $(SOURCES)
+
+clean:
+	rm -rf build
