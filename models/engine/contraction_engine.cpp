@@ -366,6 +366,9 @@ void ContractionEngine::request_write() {
 void ContractionEngine::finish_kernel() {
     s_.active = false;
     stats_.cycles += kernel_cycles_;
+    if (!leads()) {
+        return;
+    }
     KernelDone done;
     done.kernel = s_.start.kernel;
     done.unit = static_cast<std::uint16_t>(config_.index);
