@@ -152,26 +152,29 @@ bool Sequencer::issue() {
     }
     if (config_.policy == SchedulePolicy::Serial) {
         // Program order: the next kernel is the lowest one, and only when nothing runs.
-        return running_ == 0 && issue_kernel(*std::min_element(ready_.begin(), ready_.end()), 1);
+        const std::uint32_t kernel = *std::min_element(ready_.begin(), ready_.end());
+        return running_ == 0 && issue_kernel(kernel, config_.program->kernels[kernel].priority);
     }
-    const int contractions = ready_contractions();
+    const std::uint64_t weight = ready_weight();
     for (const std::uint32_t kernel : ready_) {
-        if (issue_kernel(kernel, contractions)) {
+        if (issue_kernel(kernel, weight)) {
             return true;
         }
     }
     return false;
 }
 
-int Sequencer::ready_contractions() const {
-    int count = 0;
+// Chain lengths of the ready contractions, added up: the engines are shared in proportion.
+std::uint64_t Sequencer::ready_weight() const {
+    std::uint64_t weight = 0;
     for (const std::uint32_t kernel : ready_) {
-        count += config_.program->kernels[kernel].unit == UnitKind::Engine ? 1 : 0;
+        const KernelCommand& command = config_.program->kernels[kernel];
+        weight += command.unit == UnitKind::Engine ? command.priority : 0;
     }
-    return count;
+    return weight;
 }
 
-bool Sequencer::issue_kernel(std::uint32_t kernel, int ready_contractions) {
+bool Sequencer::issue_kernel(std::uint32_t kernel, std::uint64_t ready_weight) {
     const KernelCommand& command = config_.program->kernels[kernel];
     if (command.unit == UnitKind::Dma) {
         if (dma_busy_) {
@@ -209,7 +212,10 @@ bool Sequencer::issue_kernel(std::uint32_t kernel, int ready_contractions) {
     if (best_length == 0) {
         return false;
     }
-    const int share = std::max(1, std::min(best_length, total_free / std::max(1, ready_contractions)));
+    const std::uint64_t weight = std::max<std::uint64_t>(1, command.priority);
+    const auto proportional = static_cast<int>((static_cast<std::uint64_t>(total_free) * weight + ready_weight / 2) /
+                                               std::max<std::uint64_t>(weight, ready_weight));
+    const int share = std::max(1, std::min(best_length, proportional));
     const int gang = command.gang_for[static_cast<std::size_t>(share)];
     for (int i = 0; i < gang; ++i) {
         engine_busy_[static_cast<std::size_t>(best_first + i)] = true;
