@@ -4,11 +4,20 @@
 
 namespace contraflow {
 
+namespace {
+
+// All banks' rows, counted through. Rows of one or two words are the usual ones, and a division is dear.
+std::int64_t line_of(const RamGeometry& ram, std::int64_t address) {
+    return ram.lanes == 1 ? address : ram.lanes == 2 ? address >> 1 : address / ram.lanes;
+}
+
+}  // namespace
+
 AccessCost AccessCounter::cost(const RamGeometry& ram, std::int64_t base, const std::int32_t* offsets,
                                std::int64_t count) {
     lines_.clear();
     for (std::int64_t i = 0; i < count; ++i) {
-        lines_.push_back((base + offsets[i]) / ram.lanes);
+        lines_.push_back(line_of(ram, base + offsets[i]));
     }
     return this->count(ram);
 }
@@ -23,7 +32,7 @@ AccessCost AccessCounter::cost(const RamGeometry& ram, std::int64_t base, const 
     for (std::int64_t i = 0; i < outer_count; ++i) {
         const std::int64_t line_base = base + AccessTable::at(outer, outer_begin + i);
         for (std::int64_t j = 0; j < inner_count; ++j) {
-            lines_.push_back((line_base + AccessTable::at(inner, inner_begin + j)) / ram.lanes);
+            lines_.push_back(line_of(ram, line_base + AccessTable::at(inner, inner_begin + j)));
         }
     }
     return count(ram);
@@ -37,15 +46,26 @@ AccessCost AccessCounter::count(const RamGeometry& ram) {
         result.rows = 1;
         return result;
     }
-    std::sort(lines_.begin(), lines_.end());
-    lines_.erase(std::unique(lines_.begin(), lines_.end()), lines_.end());
-    per_bank_.assign(static_cast<std::size_t>(ram.banks), 0);
-    for (const std::int64_t line : lines_) {
-        std::int32_t& rows = per_bank_[static_cast<std::size_t>(line % ram.banks)];
-        ++rows;
-        result.cycles = std::max(result.cycles, rows);
+    if (!std::is_sorted(lines_.begin(), lines_.end())) {
+        std::sort(lines_.begin(), lines_.end());
     }
-    result.rows = static_cast<std::int32_t>(lines_.size());
+    const auto banks = static_cast<std::size_t>(ram.banks);
+    if (per_bank_.size() < banks) {
+        per_bank_.resize(banks);
+    }
+    std::fill_n(per_bank_.begin(), banks, 0);
+    const bool power_of_two = (banks & (banks - 1)) == 0;
+    std::int64_t previous = -1;
+    for (const std::int64_t line : lines_) {
+        if (line == previous) {
+            continue;
+        }
+        previous = line;
+        const std::size_t bank =
+            power_of_two ? static_cast<std::size_t>(line) & (banks - 1) : static_cast<std::size_t>(line) % banks;
+        result.cycles = std::max(result.cycles, ++per_bank_[bank]);
+        ++result.rows;
+    }
     return result;
 }
 

@@ -38,6 +38,9 @@ Cycle ClockDomain::first_edge_after(std::uint64_t ps) const {
 }
 
 void ClockDomain::generate() {
+    if (!runs_) {
+        return;
+    }
     if (started_) {
         ++cycle_;
     }

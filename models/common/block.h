@@ -27,7 +27,11 @@ public:
     [[nodiscard]] Cycle cycle() const { return cycle_; }             // latest edge (clocked only)
     [[nodiscard]] bool clocked() const { return clocked_; }
     [[nodiscard]] std::int64_t hz() const { return hz_; }
-    [[nodiscard]] const sc_core::sc_event& tick() const { return tick_; }
+    // The event of each edge (clocked only); a clock that nobody asks for it does not run.
+    [[nodiscard]] const sc_core::sc_event& tick() {
+        runs_ = true;
+        return tick_;
+    }
 
 private:
     void generate();
@@ -36,6 +40,7 @@ private:
     bool clocked_;
     std::uint64_t period_ps_ = 0;  // exact period where it is a whole number of ps, else 0
     Cycle cycle_ = 0;
+    bool runs_ = false;
     bool started_ = false;
     sc_core::sc_event tick_;
 };

@@ -67,7 +67,7 @@ void Sequencer::edge() {
 }
 
 Cycle Sequencer::next_event() const {
-    if (!active_ || ready_.empty()) {
+    if (!active_ || ready_.empty() || blocked_) {
         return kNever;
     }
     return issue_allowed_ > cycle() ? issue_allowed_ - cycle() : 1;
@@ -82,6 +82,7 @@ void Sequencer::start_step(const Doorbell& doorbell) {
     running_ = 0;
     completed_ = 0;
     issue_allowed_ = cycle() + static_cast<Cycle>(config_.sequencer.decode_cycles);
+    blocked_ = false;
     ready_.clear();
     open_.clear();
     const auto& kernels = config_.program->kernels;
@@ -113,6 +114,7 @@ bool Sequencer::take_completions() {
 }
 
 void Sequencer::complete(const KernelDone& done) {
+    blocked_ = false;
     KernelRecord& record = records_[record_of_[done.kernel]];
     record.end = cycle();
     record.cycles = done.cycles;
@@ -147,9 +149,15 @@ void Sequencer::complete(const KernelDone& done) {
 }
 
 bool Sequencer::issue() {
-    if (cycle() < issue_allowed_ || ready_.empty()) {
+    if (cycle() < issue_allowed_ || ready_.empty() || blocked_) {
         return false;
     }
+    const bool issued = issue_best();
+    blocked_ = !issued;  // until a completion frees something, looking again is of no use
+    return issued;
+}
+
+bool Sequencer::issue_best() {
     if (config_.policy == SchedulePolicy::Serial) {
         // Program order: the next kernel is the lowest one, and only when nothing runs.
         const std::uint32_t kernel = *std::min_element(ready_.begin(), ready_.end());

@@ -79,6 +79,7 @@ private:
     bool take_completions();
     void complete(const KernelDone& done);
     bool issue();
+    bool issue_best();
     [[nodiscard]] bool issue_kernel(std::uint32_t kernel, std::uint64_t ready_weight);
     [[nodiscard]] std::uint64_t ready_weight() const;
     void start_kernel(std::uint32_t kernel, int first_unit, int units);
@@ -96,6 +97,7 @@ private:
     std::vector<bool> engine_busy_, vector_busy_;
     bool dma_busy_ = false;
     bool active_ = false;
+    bool blocked_ = false;  // no ready kernel finds a free unit
     std::uint32_t step_ = 0;
     std::size_t running_ = 0, completed_ = 0;
     Cycle issue_allowed_ = 0;
