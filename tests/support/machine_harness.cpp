@@ -1,0 +1,293 @@
+#include "support/machine_harness.h"
+
+#include <cstring>
+#include <random>
+#include <sstream>
+#include <stdexcept>
+#include <systemc>
+
+#include "config/load_config.h"
+#include "contraflow/weights.h"
+#include "top/machine.h"
+#include "verify/child_process.h"
+
+namespace contraflow::test {
+namespace {
+
+constexpr std::size_t kMaxDifferences = 12;
+
+class Observer {
+public:
+    explicit Observer(Simulation& simulation) : simulation_(simulation) {}
+
+    Observations observe(const std::vector<StepOutcome>& outcomes) {
+        steps(outcomes);
+        kernels();
+        blocks();
+        memories();
+        tensors();
+        return std::move(observations_);
+    }
+
+private:
+    void add(const std::string& name, std::uint64_t value) { observations_.emplace_back(scope_ + " " + name, value); }
+    void add_bits(const std::string& name, float value) {
+        std::uint32_t bits = 0;
+        std::memcpy(&bits, &value, sizeof bits);
+        add(name, bits);
+    }
+    void add(const UnitCycles& cycles) {
+        add("busy", cycles.busy);
+        add("dependency", cycles.dependency);
+        add("bank", cycles.bank);
+        add("port", cycles.port);
+        add("write_back", cycles.write_back);
+        add("dram", cycles.dram);
+        add("pipeline", cycles.pipeline);
+    }
+    void require_equal(const std::string& what, std::uint64_t left, std::uint64_t right) const {
+        if (left != right) {
+            throw std::runtime_error(scope_ + ": " + what + ": " + std::to_string(left) + " is not " +
+                                     std::to_string(right));
+        }
+    }
+
+    void steps(const std::vector<StepOutcome>& outcomes) {
+        for (std::size_t i = 0; i < outcomes.size(); ++i) {
+            scope_ = "step " + std::to_string(i);
+            add("start", outcomes[i].start);
+            add("end", outcomes[i].end);
+            scope_ = "value of step " + std::to_string(i);
+            add_bits("intent loss", outcomes[i].intent_loss);
+            add_bits("slot loss", outcomes[i].slot_loss);
+            add_bits("loss", outcomes[i].loss);
+        }
+        const std::vector<StepRecord>& records = machine().sequencer->steps();
+        for (std::size_t i = 0; i < records.size(); ++i) {
+            scope_ = "sequencer step " + std::to_string(i);
+            add("start", records[i].start);
+            add("end", records[i].end);
+        }
+    }
+
+    void kernels() {
+        for (const KernelRecord& record : machine().sequencer->kernels()) {
+            scope_ = "kernel " + std::to_string(record.step) + " " + simulation_.program().kernels[record.kernel].name;
+            add("start", record.start);
+            add("end", record.end);
+            add("macs", record.macs);
+            add("unit", record.unit);
+            add("gang", record.gang_size);
+            add(record.cycles);
+            require_equal("cycles by cause and duration", record.cycles.total(), record.end - record.start);
+        }
+    }
+
+    template <class Stats>
+    void unit(const char* name, const Stats& stats) {
+        scope_ = name;
+        add(stats.cycles);
+        add("idle", stats.idle_cycles);
+        add("kernels", stats.num_kernels);
+        add("words read", stats.num_words_read);
+        add("words written", stats.num_words_written);
+        add("requests", stats.num_requests);
+        require_equal("cycles by cause and all cycles", stats.cycles.total() + stats.idle_cycles,
+                      machine().last_cycle() + 1);
+        requests_sent_ += stats.num_requests;
+    }
+
+    void blocks() {
+        for (const auto& engine : machine().engines) {
+            unit(engine->basename(), engine->stats());
+            add("tiles", engine->stats().num_tiles);
+            add("macs", engine->stats().num_macs);
+        }
+        for (const auto& vector : machine().vector_units) {
+            const VectorUnit::Stats& stats = vector->stats();
+            unit(vector->basename(), stats);
+            add("elements", stats.num_elements);
+            add("adds", stats.num_adds);
+            add("multiplies", stats.num_multiplies);
+            add("specials", stats.num_specials);
+        }
+        const Dma::Stats& dma = machine().dma->stats();
+        unit("dma", dma);
+        add("bursts", dma.num_bursts);
+        add("bytes read", dma.read_bytes);
+        add("bytes written", dma.written_bytes);
+
+        scope_ = "dram";
+        const DramController::Stats& dram = machine().dram->stats();
+        add("reads", dram.num_reads);
+        add("writes", dram.num_writes);
+        add("bytes read", dram.read_bytes);
+        add("bytes written", dram.written_bytes);
+        add("busy", dram.busy_cycles);
+        add("refresh stall", dram.stall_refresh_cycles);
+        require_equal("bytes read and the DMA's", dram.read_bytes, dma.read_bytes);
+        require_equal("bytes written and the DMA's", dram.written_bytes, dma.written_bytes);
+
+        scope_ = "interconnect";
+        const Interconnect::Stats& interconnect = machine().interconnect->stats();
+        add("requests", interconnect.num_requests);
+        add("grants", interconnect.num_grants);
+        add("granted port cycles", interconnect.granted_port_cycles);
+        add("busy", interconnect.busy_cycles);
+        add("port stall", interconnect.stall_port_cycles);
+        require_equal("requests sent and received", requests_sent_, machine().interconnect->num_requests_received());
+
+        scope_ = "sequencer";
+        const Sequencer::Stats& sequencer = machine().sequencer->stats();
+        add("busy", sequencer.busy_cycles);
+        add("dependence stall", sequencer.stall_dependence_cycles);
+        add("idle", sequencer.idle_cycles);
+        add("kernels", sequencer.num_kernels);
+        add("steps", sequencer.num_steps);
+        require_equal("cycles by cause and all cycles",
+                      sequencer.busy_cycles + sequencer.stall_dependence_cycles + sequencer.idle_cycles,
+                      machine().last_cycle() + 1);
+        scope_ = "machine";
+        add("last cycle", machine().last_cycle());
+    }
+
+    void memories() {
+        const std::vector<RamGeometry>& rams = simulation_.program().rams;
+        for (std::size_t i = 0; i < rams.size(); ++i) {
+            scope_ = "ram " + std::to_string(i) + " " + rams[i].name;
+            const RamStats& stats = machine().ram_stats(static_cast<RamId>(i));
+            add("words read", stats.num_words_read);
+            add("words written", stats.num_words_written);
+            add("row reads", stats.num_row_reads);
+            add("row writes", stats.num_row_writes);
+            add("conflicts", stats.num_conflict_cycles);
+        }
+    }
+
+    void tensors() {
+        scope_ = "value of tensor";
+        for (std::size_t i = 0; i < simulation_.step().tensors.size(); ++i) {
+            const auto id = static_cast<TensorId>(i);
+            std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a over 32-bit words
+            for (const float value : simulation_.get(id)) {
+                std::uint32_t bits = 0;
+                std::memcpy(&bits, &value, sizeof bits);
+                hash = (hash ^ bits) * 1099511628211ULL;
+            }
+            add(simulation_.step().tensor(id).name, hash);
+        }
+    }
+
+    [[nodiscard]] Machine& machine() const { return simulation_.machine(); }
+
+    Simulation& simulation_;
+    Observations observations_;
+    std::string scope_;
+    std::uint64_t requests_sent_ = 0;
+};
+
+bool is_value(const std::string& name) {
+    return name.compare(0, 5, "value") == 0;
+}
+
+template <class Keep>
+Observations filtered(const Observations& observations, Keep keep) {
+    Observations kept;
+    for (const auto& observation : observations) {
+        if (keep(observation.first)) {
+            kept.push_back(observation);
+        }
+    }
+    return kept;
+}
+
+void require_no_reports() {
+    for (const sc_core::sc_severity severity : {sc_core::SC_WARNING, sc_core::SC_ERROR, sc_core::SC_FATAL}) {
+        if (sc_core::sc_report_handler::get_count(severity) != 0) {
+            throw std::runtime_error("SystemC made a report of severity " + std::to_string(severity));
+        }
+    }
+}
+
+}  // namespace
+
+Config tiny_config(const Overrides& overrides) {
+    return load_config(std::string(CONTRAFLOW_SOURCE_DIR) + "/configs/tiny.ini", overrides).config;
+}
+
+std::vector<Sample> random_samples(const Config& config, int count) {
+    std::mt19937_64 random(config.train.seed);
+    const auto below = [&](int limit) {
+        return static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(limit));
+    };
+    std::vector<Sample> samples;
+    for (int i = 0; i < count; ++i) {
+        Sample sample;
+        sample.words = 1 + below(config.network.seq_len - 1);
+        sample.intent = below(config.network.intents);
+        for (int position = 0; position < config.network.seq_len; ++position) {
+            const bool word = position >= 1 && position <= sample.words;
+            sample.real.push_back(position <= sample.words ? 1 : 0);
+            sample.tokens.push_back(word ? below(config.network.vocab) : position == 0 ? 2 : 0);
+            sample.slot_labels.push_back(word ? below(config.network.slots) : 0);
+        }
+        samples.push_back(sample);
+    }
+    return samples;
+}
+
+Observations observe(const MachineCase& machine_case) {
+    Simulation simulation(machine_case.config, build_training_step(machine_case.config), machine_case.options);
+    for (const auto& [name, values] : initial_weights(machine_case.config)) {
+        simulation.set(simulation.step().find(name), values);
+    }
+    const std::vector<StepOutcome> outcomes = simulation.run(machine_case.samples);
+    require_no_reports();
+    return Observer(simulation).observe(outcomes);
+}
+
+Observations observe_in_child(const MachineCase& machine_case, unsigned limit_seconds) {
+    const auto work = [&] {
+        std::ostringstream text;
+        for (const auto& [name, value] : observe(machine_case)) {
+            text << value << ' ' << name << '\n';
+        }
+        return text.str();
+    };
+    std::istringstream text(run_in_child(work, limit_seconds));
+    Observations observations;
+    std::uint64_t value = 0;
+    while (text >> value) {
+        std::string name;
+        std::getline(text.ignore(), name);
+        observations.emplace_back(name, value);
+    }
+    return observations;
+}
+
+Observations without_values(const Observations& observations) {
+    return filtered(observations, [](const std::string& name) { return !is_value(name); });
+}
+
+Observations only_values(const Observations& observations) {
+    return filtered(observations, is_value);
+}
+
+std::string differences(const Observations& left, const Observations& right) {
+    std::ostringstream text;
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < std::max(left.size(), right.size()) && count < kMaxDifferences; ++i) {
+        if (i >= left.size() || i >= right.size() || left[i].first != right[i].first) {
+            text << "number " << i << ": " << (i < left.size() ? left[i].first : "nothing") << " and "
+                 << (i < right.size() ? right[i].first : "nothing") << '\n';
+            break;
+        }
+        if (left[i].second != right[i].second) {
+            text << left[i].first << ": " << left[i].second << " and " << right[i].second << '\n';
+            ++count;
+        }
+    }
+    return text.str();
+}
+
+}  // namespace contraflow::test
