@@ -18,6 +18,8 @@ struct Command {
 
 [[nodiscard]] const std::vector<Command>& commands();
 
+int train_command(const Arguments& args);
+int check_command(const Arguments& args);
 int keys_command(const Arguments& args);
 int devices_command(const Arguments& args);
 int kernels_command(const Arguments& args);

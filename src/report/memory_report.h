@@ -1,0 +1,69 @@
+// What a plan occupies: bytes by class of tensor, RAM blocks against the device, and where every tensor lies.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/command.h"
+#include "contraflow/config.h"
+#include "contraflow/plan.h"
+#include "contraflow/step.h"
+
+namespace contraflow {
+
+// One kind of RAM block: used by the plan, left by the device's shell, on the whole chip.
+struct BlockUse {
+    std::int64_t used = 0, available = 0, chip = 0;
+};
+
+struct TensorReport {
+    std::string name;
+    TensorClass tensor_class = TensorClass::Scratch;
+    std::string ram;  // name of the memory it lies in
+    RamKind kind = RamKind::Bram;
+    std::int64_t bytes = 0;
+    std::int64_t words_occupied = 0;        // padding included
+    std::string first_kernel, last_kernel;  // lifetime
+};
+
+struct RamReport {
+    RamGeometry geometry;
+    BlockCount blocks;
+    std::int64_t bits_used = 0;      // addresses that some tensor covers, 32 bits each
+    std::int64_t bits_occupied = 0;  // capacity of the blocks
+};
+
+// Bytes of the tensors of one class, by the kind of memory they lie in.
+struct ClassBytes {
+    TensorClass tensor_class = TensorClass::Parameter;
+    std::int64_t tensors = 0;
+    std::int64_t lutram_bytes = 0, bram_bytes = 0, uram_bytes = 0;
+
+    [[nodiscard]] std::int64_t bytes() const { return lutram_bytes + bram_bytes + uram_bytes; }
+};
+
+struct MemoryReport {
+    std::int64_t parameters_bytes = 0;        // as trained by network.flow
+    std::int64_t dense_parameters_bytes = 0;  // of the same network without tensor trains
+    double compression = 1;                   // dense / trained
+    std::vector<ClassBytes> classes;
+    std::int64_t peak_on_chip_bytes = 0;  // most bytes alive at one time, padding excluded
+    std::string peak_kernel;              // where that is
+    BlockUse bram36, uram, lutram_luts;   // LUTs of LUTRAM against all LUTs
+    std::int64_t bits_used = 0, bits_occupied = 0;
+    bool shares_space = false;
+    bool allow_overflow = false;
+    std::vector<std::string> overflows;
+    std::vector<TensorReport> tensors;
+    std::vector<RamReport> rams;
+
+    [[nodiscard]] std::int64_t bytes_of(TensorClass tensor_class) const;
+};
+
+[[nodiscard]] MemoryReport make_memory_report(const Config& config, const Step& step, const Plan& plan,
+                                              const Program& program, bool allow_overflow);
+
+[[nodiscard]] const char* to_string(RamKind kind);
+
+}  // namespace contraflow

@@ -1,0 +1,218 @@
+#include "report/report_json.h"
+
+#include <cmath>
+
+#include "config/effective.h"
+
+namespace contraflow {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number(double value) {
+    return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
+
+Json to_json(const StallCycles& stalls) {
+    Json json = Json::object();
+    for (const auto& [cause, cycles] : stalls) {
+        json[cause] = cycles;
+    }
+    return json;
+}
+
+Json to_json(const BlockUse& use) {
+    return {{"used", use.used}, {"available", use.available}, {"chip", use.chip}};
+}
+
+Json kernels_json(const RunReport& report) {
+    Json kernels = Json::array();
+    for (const KernelReport& kernel : report.kernels) {
+        kernels.push_back({{"step", kernel.step},
+                           {"name", kernel.name},
+                           {"class", to_string(kernel.kernel_class)},
+                           {"phase", to_string(kernel.phase)},
+                           {"unit", kernel.unit},
+                           {"units", kernel.units},
+                           {"start", kernel.start},
+                           {"end", kernel.end},
+                           {"cycles", kernel.end - kernel.start},
+                           {"macs", kernel.macs},
+                           {"busy", kernel.cycles.busy},
+                           {"stalls", to_json(stalls_of(kernel.cycles))}});
+    }
+    return kernels;
+}
+
+Json classes_json(const RunReport& report) {
+    Json classes = Json::object();
+    for (const ClassTotals& totals : report.classes) {
+        classes[to_string(totals.kernel_class)] = {{"kernels", totals.kernels},
+                                                   {"cycles", totals.cycles},
+                                                   {"macs", totals.macs},
+                                                   {"critical_path_cycles", totals.critical_cycles}};
+    }
+    return classes;
+}
+
+Json blocks_json(const RunReport& report) {
+    Json blocks = Json::array();
+    for (const BlockAccount& block : report.blocks) {
+        blocks.push_back({{"name", block.name},
+                          {"busy", block.busy},
+                          {"stalls", to_json(block.stalls)},
+                          {"idle", block.idle},
+                          {"cycles", block.cycles}});
+    }
+    return blocks;
+}
+
+Json resources_json(const RunReport& report) {
+    const ResourceEstimate& sum = report.resources;
+    const DeviceConfig& device = report.config.device;
+    return {
+        {"dsp", sum.dsp},
+        {"lut", sum.lut},
+        {"ff", sum.ff},
+        {"bram36", sum.bram36},
+        {"uram", sum.uram},
+        {"available",
+         {{"dsp", device.available_dsps},
+          {"lut", device.available_luts},
+          {"ff", device.available_ffs},
+          {"bram36", device.available_bram36},
+          {"uram", device.available_urams}}},
+        {"estimate", "operators of PEs and vector units, blocks of the memories"},
+        {"not_counted", "sequencer, interconnect, address generators, DMA, DRAM controller, registers of the array"}};
+}
+
+Json energy_json(const EnergyEstimate& energy) {
+    return {{"total", number(energy.total())}, {"static", number(energy.device_static)},
+            {"shell", number(energy.shell)},   {"clock", number(energy.clock)},
+            {"pe", number(energy.pe)},         {"vector", number(energy.vector)},
+            {"bram", number(energy.bram)},     {"uram", number(energy.uram)},
+            {"lutram", number(energy.lutram)}, {"dram", number(energy.dram)}};
+}
+
+}  // namespace
+
+Json memory_json(const MemoryReport& memory) {
+    Json json;
+    json["parameters_bytes"] = memory.parameters_bytes;
+    json["dense_parameters_bytes"] = memory.dense_parameters_bytes;
+    json["compression"] = number(memory.compression);
+    json["gradients_bytes"] = memory.bytes_of(TensorClass::Gradient);
+    json["activations_bytes"] = memory.bytes_of(TensorClass::Activation);
+    json["scratch_bytes"] = memory.bytes_of(TensorClass::Scratch);
+    json["buffers_bytes"] = memory.bytes_of(TensorClass::Buffer);
+    json["peak_on_chip_bytes"] = memory.peak_on_chip_bytes;
+    json["peak_kernel"] = memory.peak_kernel;
+    json["bram36"] = to_json(memory.bram36);
+    json["uram"] = to_json(memory.uram);
+    json["lutram_luts"] = memory.lutram_luts.used;
+    json["bits_used"] = memory.bits_used;
+    json["bits_occupied"] = memory.bits_occupied;
+    json["shares_space"] = memory.shares_space;
+    json["allow_overflow"] = memory.allow_overflow;
+    json["overflows"] = memory.overflows;
+    json["tensors"] = Json::array();
+    for (const TensorReport& tensor : memory.tensors) {
+        json["tensors"].push_back({{"name", tensor.name},
+                                   {"class", to_string(tensor.tensor_class)},
+                                   {"place", to_string(tensor.kind)},
+                                   {"ram", tensor.ram},
+                                   {"bytes", tensor.bytes},
+                                   {"words_occupied", tensor.words_occupied},
+                                   {"first_kernel", tensor.first_kernel},
+                                   {"last_kernel", tensor.last_kernel}});
+    }
+    json["rams"] = Json::array();
+    for (const RamReport& ram : memory.rams) {
+        json["rams"].push_back({{"name", ram.geometry.name},
+                                {"kind", to_string(ram.geometry.kind)},
+                                {"banks", ram.geometry.banks},
+                                {"lanes", ram.geometry.lanes},
+                                {"rows", ram.geometry.rows},
+                                {"ports", ram.geometry.ports},
+                                {"luts", ram.blocks.luts},
+                                {"bram18", ram.blocks.bram18},
+                                {"urams", ram.blocks.urams},
+                                {"bits_used", ram.bits_used},
+                                {"bits_occupied", ram.bits_occupied}});
+    }
+    return json;
+}
+
+Json report_json(const RunReport& report) {
+    Json json;
+    json["schema"] = "contraflow-report/1";
+    json["version"] = CONTRAFLOW_VERSION;
+    json["config"] = Json(config_json(report.config));
+    json["mode"] = report.run_mode == RunMode::Leap ? "leap" : "clocked";
+    json["values"] = report.values ? "on" : "off";
+    json["steps"] = report.steps;
+    json["clock_hz"] = report.config.fabric_hz;
+    json["cycles"] = {{"total", report.cycles.total},
+                      {"forward", report.cycles.forward},
+                      {"backward", report.cycles.backward},
+                      {"update", report.cycles.update}};
+    json["step_cycles"] = report.step_cycles;
+    json["latency_s"] = number(report.latency_s);
+    json["host_link_s"] = number(report.host_link_s);
+    if (report.values) {
+        Json loss = Json::array();
+        Json intent = Json::array();
+        Json slot = Json::array();
+        for (const StepOutcome& outcome : report.outcomes) {
+            loss.push_back(number(static_cast<double>(outcome.loss)));
+            intent.push_back(number(static_cast<double>(outcome.intent_loss)));
+            slot.push_back(number(static_cast<double>(outcome.slot_loss)));
+        }
+        json["loss"] = std::move(loss);
+        json["intent_loss"] = std::move(intent);
+        json["slot_loss"] = std::move(slot);
+    }
+    json["macs"] = report.macs;
+    json["classes"] = classes_json(report);
+    json["lower_bound"] = {{"cycles", report.bound.cycles},
+                           {"macs", report.bound.macs},
+                           {"vector", report.bound.vector},
+                           {"bytes", report.bound.bytes},
+                           {"chain", report.bound.chain}};
+    json["utilisation"] = {{"pe", number(report.utilisation.pe)},
+                           {"engine", number(report.utilisation.engine)},
+                           {"vector", number(report.utilisation.vector)},
+                           {"dma", number(report.utilisation.dma)},
+                           {"dram_bus", number(report.utilisation.dram_bus)},
+                           {"memory_ports", number(report.utilisation.memory_ports)}};
+    json["stalls"] = to_json(stalls_of(report.unit_cycles));
+    json["blocks"] = blocks_json(report);
+    json["resources"] = resources_json(report);
+    json["ddr"] = {{"reads", report.ddr.reads},
+                   {"writes", report.ddr.writes},
+                   {"read_bytes", report.ddr.read_bytes},
+                   {"write_bytes", report.ddr.write_bytes},
+                   {"row_hits", nullptr},  // the DRAM model knows no rows
+                   {"row_misses", nullptr},
+                   {"refreshes", report.ddr.refreshes}};
+    json["energy_j"] = energy_json(report.energy);
+    json["data"] = {{"unknown_words", report.data.unknown_words},
+                    {"unseen_slots", report.data.unseen_slots},
+                    {"unseen_intents", report.data.unseen_intents},
+                    {"cut_sentences", report.data.cut_sentences}};
+    json["links"] = Json::object();
+    for (const LinkCount& link : report.links) {
+        json["links"][link.name] = {{"sent", link.sent}, {"received", link.received}};
+    }
+    json["host"] = {{"startup_seconds", number(report.host.startup_seconds)},
+                    {"seconds", number(report.host.seconds)},
+                    {"peak_rss_bytes", report.host.peak_rss_bytes}};
+    json["memory"] = memory_json(report.memory);
+    json["critical_path"] = report.critical_path;
+    json["kernels_steps"] = report.kernels_steps;
+    json["kernels"] = kernels_json(report);
+    return json;
+}
+
+}  // namespace contraflow
