@@ -1,0 +1,167 @@
+// The DRAM controller behind its TLM-2.0 socket: exact response times, refresh, errors, data.
+#include <catch2/catch.hpp>
+
+#include <tlm_utils/simple_initiator_socket.h>
+
+#include <memory>
+#include <vector>
+
+#include "dram/dram_controller.h"
+
+using namespace contraflow;
+
+namespace {
+
+class Initiator : public sc_core::sc_module, public tlm::tlm_mm_interface {
+public:
+    tlm_utils::simple_initiator_socket<Initiator> socket{"socket"};
+    tlm_utils::simple_initiator_socket<Initiator> host{"host"};
+    std::vector<std::uint64_t> done_ps;
+
+    explicit Initiator(const sc_core::sc_module_name& name) : sc_core::sc_module(name) {
+        socket.register_nb_transport_bw(this, &Initiator::respond);
+        SC_HAS_PROCESS(Initiator);
+        SC_METHOD(send);
+        sensitive << send_event_;
+        dont_initialize();
+    }
+
+    struct Request {
+        std::uint64_t ps = 0, address = 0;
+        unsigned bytes = 64;
+        bool write = false;
+    };
+    void schedule(const std::vector<Request>& requests) {
+        requests_ = requests;
+        send_event_.notify(sc_core::sc_time::from_value(requests.front().ps));
+    }
+    tlm::tlm_sync_enum send_one(const Request& request, tlm::tlm_response_status* status = nullptr) {
+        payloads_.push_back(std::make_unique<tlm::tlm_generic_payload>(this));
+        buffers_.emplace_back(request.bytes, static_cast<unsigned char>(7));
+        tlm::tlm_generic_payload& payload = *payloads_.back();
+        payload.acquire();
+        payload.set_command(request.write ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND);
+        payload.set_address(request.address);
+        payload.set_data_ptr(buffers_.back().data());
+        payload.set_data_length(request.bytes);
+        payload.set_streaming_width(request.bytes);
+        tlm::tlm_phase phase = tlm::BEGIN_REQ;
+        sc_core::sc_time delay;
+        const tlm::tlm_sync_enum answer = socket->nb_transport_fw(payload, phase, delay);
+        if (status != nullptr) {
+            *status = payload.get_response_status();
+        }
+        return answer;
+    }
+    void free(tlm::tlm_generic_payload*) override {}
+    std::vector<std::vector<unsigned char>> buffers_;
+
+private:
+    tlm::tlm_sync_enum respond(tlm::tlm_generic_payload& payload, tlm::tlm_phase&, sc_core::sc_time&) {
+        done_ps.push_back(sc_core::sc_time_stamp().value());
+        payload.release();
+        return tlm::TLM_COMPLETED;
+    }
+    void send() {
+        send_one(requests_[next_]);
+        if (++next_ < requests_.size()) {
+            next_trigger(sc_core::sc_time::from_value(requests_[next_].ps - sc_core::sc_time_stamp().value()));
+        }
+    }
+
+    std::vector<Request> requests_;
+    std::size_t next_ = 0;
+    std::vector<std::unique_ptr<tlm::tlm_generic_payload>> payloads_;
+    sc_core::sc_event send_event_;
+};
+
+DramConfig memory_of_1ghz() {
+    DramConfig config;
+    config.clock_hz = 1'000'000'000;
+    config.channel_bytes = 1 << 20;
+    config.nRCD = 10;
+    config.nCL = 15;
+    config.nCWL = 9;
+    config.nREFI = 5000;
+    config.nRFC = 100;
+    return config;
+}
+
+struct Bench {
+    ClockDomain clk;
+    DramController dram;
+    Initiator initiator{"initiator"};
+
+    explicit Bench(RunMode run_mode, const DramConfig& config = memory_of_1ghz())
+        : clk("clk", config.clock_hz, run_mode), dram("dram", clk, config) {
+        initiator.socket.bind(dram.dma_target);
+        initiator.host.bind(dram.host_target);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a read is done nRCD + nCL + BL/2 cycles after the edge that takes it") {
+    for (const RunMode run_mode : {RunMode::Clocked}) {
+        Bench bench(run_mode);
+        bench.initiator.schedule({{2'000'500, 0}});
+        sc_core::sc_start(sc_core::sc_time(10, sc_core::SC_US));
+        // Sent at 2000.5 ns, taken at edge 2001, done at 2001 + 10 + 15 + 4.
+        CHECK(bench.initiator.done_ps == std::vector<std::uint64_t>{2'030'000});
+        CHECK(bench.dram.stats().num_reads == 1);
+        CHECK(bench.dram.stats().read_bytes == 64);
+    }
+}
+
+TEST_CASE("a request sent at an edge is taken by the next one") {
+    Bench bench(RunMode::Leap);
+    bench.initiator.schedule({{2'000'000, 0}});
+    sc_core::sc_start(sc_core::sc_time(10, sc_core::SC_US));
+    CHECK(bench.initiator.done_ps == std::vector<std::uint64_t>{2'030'000});
+}
+
+TEST_CASE("requests queue behind the data bus and a write waits nCWL") {
+    Bench bench(RunMode::Leap);
+    bench.initiator.schedule({{2'000'000, 0, 512}, {2'000'100, 4096, 64}, {2'100'000, 0, 64, true}});
+    sc_core::sc_start(sc_core::sc_time(10, sc_core::SC_US));
+    // 512 bytes are 8 bursts of 4 cycles: first data at 2026, done at 2058; the next 64 bytes follow.
+    CHECK(bench.initiator.done_ps == std::vector<std::uint64_t>{2'058'000, 2'062'000, 2'101'000 + 19'000 + 4'000});
+    CHECK(bench.dram.stats().busy_cycles == 32 + 4 + 4);
+}
+
+TEST_CASE("a transfer that would meet a refresh starts after it") {
+    Bench bench(RunMode::Clocked);
+    bench.initiator.schedule({{4'980'000, 0}});
+    sc_core::sc_start(sc_core::sc_time(10, sc_core::SC_US));
+    // Data would begin at 4981 + 25 = 5006, within the refresh of 5000 to 5099: it begins at 5100 + 25.
+    CHECK(bench.initiator.done_ps == std::vector<std::uint64_t>{5'129'000});
+    CHECK(bench.dram.stats().stall_refresh_cycles == 5125 - 5006);
+    CHECK(bench.dram.num_refreshes(sc_core::sc_time_stamp().value()) == 2);
+}
+
+TEST_CASE("what was written is read back, also through the host's side") {
+    Bench bench(RunMode::Leap);
+    bench.initiator.schedule({{1'000'000, 4090, 64, true}, {2'000'000, 4090, 64}});
+    sc_core::sc_start(sc_core::sc_time(10, sc_core::SC_US));
+    CHECK(bench.initiator.buffers_[1] == std::vector<unsigned char>(64, 7));
+    std::vector<unsigned char> bytes(64, 0);
+    tlm::tlm_generic_payload payload;
+    payload.set_command(tlm::TLM_READ_COMMAND);
+    payload.set_address(4090);
+    payload.set_data_ptr(bytes.data());
+    payload.set_data_length(64);
+    CHECK(bench.initiator.host->transport_dbg(payload) == 64);
+    CHECK(bytes == std::vector<unsigned char>(64, 7));
+}
+
+TEST_CASE("an address beyond the memory is an address error, an empty one a burst error") {
+    Bench bench(RunMode::Leap);
+    sc_core::sc_start(sc_core::SC_ZERO_TIME);
+    tlm::tlm_response_status status = tlm::TLM_OK_RESPONSE;
+    CHECK(bench.initiator.send_one({0, (1 << 20) - 32, 64}, &status) == tlm::TLM_COMPLETED);
+    CHECK(status == tlm::TLM_ADDRESS_ERROR_RESPONSE);
+    CHECK(bench.initiator.send_one({0, ~std::uint64_t{0} - 3, 64}, &status) == tlm::TLM_COMPLETED);
+    CHECK(status == tlm::TLM_ADDRESS_ERROR_RESPONSE);
+    CHECK(bench.initiator.send_one({0, 0, 0}, &status) == tlm::TLM_COMPLETED);
+    CHECK(status == tlm::TLM_BURST_ERROR_RESPONSE);
+}
