@@ -21,9 +21,9 @@ struct LayoutLevel {
 };
 
 struct Placement {
-    std::uint32_t ram = 0;       // index into Program::rams
-    std::int64_t base = 0;       // word address of element 0
-    std::int64_t words = 0;      // words occupied, padding included
+    std::uint32_t ram = 0;   // index into Program::rams
+    std::int64_t base = 0;   // word address of element 0
+    std::int64_t words = 0;  // words occupied, padding included
     std::vector<LayoutLevel> levels;
     std::int32_t first_kernel = 0, last_kernel = 0;  // lifetime; the whole step for parameters, gradients and buffers
 
@@ -42,13 +42,13 @@ struct BlockCount {
 };
 
 struct Plan {
-    std::vector<Placement> placements;  // by tensor
+    std::vector<Placement> placements;   // by tensor
     std::vector<BlockCount> ram_blocks;  // by memory
-    BlockCount blocks;                  // in total
-    bool shares_space = false;          // tensors with disjoint lifetimes overlap
-    std::int64_t peak_words = 0;        // most words alive at one time, padding excluded
-    std::int32_t peak_kernel = 0;       // where that is
-    std::vector<std::string> overflows; // one line per kind of memory that the device lacks, empty if it fits
+    BlockCount blocks;                   // in total
+    bool shares_space = false;           // tensors with disjoint lifetimes overlap
+    std::int64_t peak_words = 0;         // most words alive at one time, padding excluded
+    std::int32_t peak_kernel = 0;        // where that is
+    std::vector<std::string> overflows;  // one line per kind of memory that the device lacks, empty if it fits
 };
 
 }  // namespace contraflow

@@ -19,9 +19,9 @@ class Machine;
 
 struct SimulationOptions {
     RunMode run_mode = RunMode::Clocked;
-    bool values = true;             // off: cycles only, no arithmetic
-    bool keep_all = false;          // no two tensors share space, so that all can be read after a step
-    bool reversed_blocks = false;   // instantiate the blocks in reverse order; nothing may change
+    bool values = true;            // off: cycles only, no arithmetic
+    bool keep_all = false;         // no two tensors share space, so that all can be read after a step
+    bool reversed_blocks = false;  // instantiate the blocks in reverse order; nothing may change
 };
 
 struct StepOutcome {

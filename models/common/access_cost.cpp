@@ -13,6 +13,19 @@ std::int64_t line_of(const RamGeometry& ram, std::int64_t address) {
 
 }  // namespace
 
+void AccessTable::find_runs() {
+    const auto counts_up = [](const std::vector<std::int32_t>& table) {
+        for (std::size_t i = 0; i < table.size(); ++i) {
+            if (table[i] != static_cast<std::int32_t>(i)) {
+                return false;
+            }
+        }
+        return !table.empty();
+    };
+    row_contiguous = counts_up(row);
+    col_contiguous = counts_up(col);
+}
+
 AccessCost AccessCounter::cost(const RamGeometry& ram, std::int64_t base, const std::int32_t* offsets,
                                std::int64_t count) {
     lines_.clear();
@@ -23,9 +36,8 @@ AccessCost AccessCounter::cost(const RamGeometry& ram, std::int64_t base, const 
 }
 
 AccessCost AccessCounter::cost(const RamGeometry& ram, std::int64_t base, const std::vector<std::int32_t>& outer,
-                               std::int64_t outer_begin, std::int64_t outer_end,
-                               const std::vector<std::int32_t>& inner, std::int64_t inner_begin,
-                               std::int64_t inner_end) {
+                               std::int64_t outer_begin, std::int64_t outer_end, const std::vector<std::int32_t>& inner,
+                               std::int64_t inner_begin, std::int64_t inner_end) {
     lines_.clear();
     const std::int64_t outer_count = outer.empty() ? 1 : outer_end - outer_begin;
     const std::int64_t inner_count = inner.empty() ? 1 : inner_end - inner_begin;

@@ -1,9 +1,9 @@
 // The clock and the base of every hardware block: one behaviour, two drivers.
 //
-// A block is a state machine in three functions. edge() acts on one clock edge; next_event() says at how many edges from
-// the last one its outputs or its state may next change if its inputs hold (1 is always right, kNever: only an input
-// can wake it); advance(n), n < next_event(), equals n edges with held inputs. `clocked` calls edge() at every edge;
-// `leap` lets a block sleep until its own next event or until a word arrives in one of its mailboxes, then calls
+// A block is a state machine in three functions. edge() acts on one clock edge; next_event() says at how many edges
+// from the last one its outputs or its state may next change if its inputs hold (1 is always right, kNever: only an
+// input can wake it); advance(n), n < next_event(), equals n edges with held inputs. `clocked` calls edge() at every
+// edge; `leap` lets a block sleep until its own next event or until a word arrives in one of its mailboxes, then calls
 // advance() for the edges slept through and edge() for the present one. Nothing else differs between the two.
 #pragma once
 
@@ -22,9 +22,9 @@ class ClockDomain : public sc_core::sc_module {
 public:
     ClockDomain(const sc_core::sc_module_name& name, std::int64_t hz, RunMode run_mode);
 
-    [[nodiscard]] std::uint64_t edge_ps(Cycle edge) const;           // time of an edge
-    [[nodiscard]] Cycle first_edge_after(std::uint64_t ps) const;    // first edge later than a time
-    [[nodiscard]] Cycle cycle() const { return cycle_; }             // latest edge (clocked only)
+    [[nodiscard]] std::uint64_t edge_ps(Cycle edge) const;         // time of an edge
+    [[nodiscard]] Cycle first_edge_after(std::uint64_t ps) const;  // first edge later than a time
+    [[nodiscard]] Cycle cycle() const { return cycle_; }           // latest edge (clocked only)
     [[nodiscard]] bool clocked() const { return clocked_; }
     [[nodiscard]] std::int64_t hz() const { return hz_; }
     // The event of each edge (clocked only); a clock that nobody asks for it does not run.

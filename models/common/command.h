@@ -14,7 +14,9 @@
 namespace contraflow {
 
 enum class RamId : std::uint32_t {};
-[[nodiscard]] constexpr std::size_t index_of(RamId id) { return static_cast<std::size_t>(id); }
+[[nodiscard]] constexpr std::size_t index_of(RamId id) {
+    return static_cast<std::size_t>(id);
+}
 
 enum class RamKind { Lutram, Bram, Uram };
 
@@ -40,8 +42,12 @@ struct AccessTable {
     RamId ram{};
     std::int64_t base = 0;
     std::vector<std::int32_t> batch, row, col, depth;
-    TokenDigit token;                 // stride in physical words
-    std::int64_t begin = 0, end = 0;  // physical words of the tensor: every access stays inside
+    bool row_contiguous = false, col_contiguous = false;  // the table is 0, 1, 2, ... (find_runs)
+    TokenDigit token;                                     // stride in physical words
+    std::int64_t begin = 0, end = 0;                      // physical words of the tensor: every access stays inside
+
+    // Sets the contiguous flags from the tables. Call when they are complete.
+    void find_runs();
 
     [[nodiscard]] static std::int64_t at(const std::vector<std::int32_t>& table, std::int64_t index) {
         return table.empty() ? 0 : table[static_cast<std::size_t>(index)];
@@ -65,8 +71,8 @@ struct TileMapping {
 struct ContractionCommand {
     std::int64_t batch = 1, rows = 1, cols = 1, depth = 1;
     AccessTable a, b, out, bias, residual;
-    bool accumulates = false;            // the residual is the output itself
-    std::vector<TileMapping> mappings;   // by gang size; [0] is unused
+    bool accumulates = false;           // the residual is the output itself
+    std::vector<TileMapping> mappings;  // by gang size; [0] is unused
 };
 
 struct VectorSegmentCommand {
@@ -94,10 +100,10 @@ enum class UnitKind { Engine, Vector, Dma };
 struct KernelCommand {
     std::string name;
     UnitKind unit = UnitKind::Engine;
-    std::uint32_t command = 0;                 // index into the list of its unit
-    std::vector<std::uint32_t> dependences;    // kernels that must have completed
-    std::uint64_t priority = 0;                // cycles to the end of the step's longest chain; larger first
-    std::vector<int> gang_for;                 // engines to use when n are free in a row, by n; [0] is unused
+    std::uint32_t command = 0;               // index into the list of its unit
+    std::vector<std::uint32_t> dependences;  // kernels that must have completed
+    std::uint64_t priority = 0;              // cycles to the end of the step's longest chain; larger first
+    std::vector<int> gang_for;               // engines to use when n are free in a row, by n; [0] is unused
     std::int64_t macs = 0;
     Phase phase = Phase::Forward;
     KernelClass kernel_class = KernelClass::Apply;

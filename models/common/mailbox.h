@@ -38,9 +38,7 @@ public:
     }
 
     // True when a value posted before the present edge waits.
-    [[nodiscard]] bool ready() const {
-        return posted_ != taken_ && entries_[taken_ % kDepth].ps < reader_.now_ps();
-    }
+    [[nodiscard]] bool ready() const { return posted_ != taken_ && entries_[taken_ % kDepth].ps < reader_.now_ps(); }
 
     // REQUIRES: ready().
     [[nodiscard]] T take() { return entries_[taken_++ % kDepth].value; }

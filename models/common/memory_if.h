@@ -1,5 +1,5 @@
-// The on-chip memories as the other blocks see them: a port of a memory is granted by the interconnect for a burst, then
-// its words are read and written through this interface. Data moves at the edges that the burst's timing says; the
+// The on-chip memories as the other blocks see them: a port of a memory is granted by the interconnect for a burst,
+// then its words are read and written through this interface. Data moves at the edges that the burst's timing says; the
 // memory keeps the counts.
 #pragma once
 
@@ -17,7 +17,8 @@ public:
     [[nodiscard]] virtual float* words(RamId ram) = 0;
     // Counts `words` words of a burst that moved through a port, in `row_accesses` bank row accesses, of which
     // `conflict_cycles` cycles were lost because a bank had to be accessed again.
-    virtual void record_read(RamId ram, std::int64_t words, std::int64_t row_accesses, std::int64_t conflict_cycles) = 0;
+    virtual void record_read(RamId ram, std::int64_t words, std::int64_t row_accesses,
+                             std::int64_t conflict_cycles) = 0;
     virtual void record_write(RamId ram, std::int64_t words, std::int64_t row_accesses,
                               std::int64_t conflict_cycles) = 0;
 };

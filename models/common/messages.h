@@ -16,7 +16,7 @@ struct PortRequest {
     std::array<RamId, kMaxRams> rams{};          // each memory once
     std::array<std::uint8_t, kMaxRams> ports{};  // ports wanted of it
     std::uint8_t num_rams = 0;
-    std::uint8_t channel = 0;       // the requester's own name for the burst (kOperandBurst, kWriteBurst)
+    std::uint8_t channel = 0;        // the requester's own name for the burst (kOperandBurst, kWriteBurst)
     std::uint16_t first_client = 0;  // clients first_client .. first_client + num_clients - 1 get the grant
     std::uint16_t num_clients = 1;
     std::uint64_t cycles = 0;
@@ -40,17 +40,15 @@ struct KernelStart {
 
 // Cycles a unit spent on one kernel, by cause. The parts sum to the edges between start and done.
 struct UnitCycles {
-    std::uint64_t busy = 0;         // a result-producing operation issued
-    std::uint64_t dependency = 0;   // an add waited for the previous add to the same accumulator
-    std::uint64_t bank = 0;         // a bank had to be accessed again for words of one operation
-    std::uint64_t port = 0;         // a memory port was held by another burst, or is being arbitrated for
-    std::uint64_t write_back = 0;   // both accumulator buffers were waiting to be written
-    std::uint64_t dram = 0;         // waiting for the DRAM
-    std::uint64_t pipeline = 0;     // filling and draining
+    std::uint64_t busy = 0;        // a result-producing operation issued
+    std::uint64_t dependency = 0;  // an add waited for the previous add to the same accumulator
+    std::uint64_t bank = 0;        // a bank had to be accessed again for words of one operation
+    std::uint64_t port = 0;        // a memory port was held by another burst, or is being arbitrated for
+    std::uint64_t write_back = 0;  // both accumulator buffers were waiting to be written
+    std::uint64_t dram = 0;        // waiting for the DRAM
+    std::uint64_t pipeline = 0;    // filling and draining
 
-    [[nodiscard]] std::uint64_t total() const {
-        return busy + dependency + bank + port + write_back + dram + pipeline;
-    }
+    [[nodiscard]] std::uint64_t total() const { return busy + dependency + bank + port + write_back + dram + pipeline; }
     UnitCycles& operator+=(const UnitCycles& other);
 };
 

@@ -7,8 +7,8 @@ namespace contraflow {
 
 namespace {
 
-constexpr Cycle kGrantEdges = 2;               // from posting a request to the first edge of its burst
-constexpr std::uint64_t kAxiBoundary = 4096;   // an AXI burst stays inside 4 KB
+constexpr Cycle kGrantEdges = 2;              // from posting a request to the first edge of its burst
+constexpr std::uint64_t kAxiBoundary = 4096;  // an AXI burst stays inside 4 KB
 constexpr std::int64_t kWordBytes = 4;
 
 }  // namespace
@@ -29,7 +29,9 @@ Dma::Dma(const sc_core::sc_module_name& name, ClockDomain& clock, const Config& 
     dram_initiator.register_nb_transport_bw(this, &Dma::nb_transport_bw);
 }
 
-void Dma::start_of_simulation() { memory.resolve(config_.program->rams); }
+void Dma::start_of_simulation() {
+    memory.resolve(config_.program->rams);
+}
 
 void Dma::edge() {
     // 1. A command starts a transfer.
@@ -105,8 +107,8 @@ void Dma::advance(Cycle n) {
 tlm::tlm_sync_enum Dma::nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& tlm_phase,
                                         sc_core::sc_time&) {
     SIM_CHECK(tlm_phase == tlm::BEGIN_RESP, "only BEGIN_RESP is expected on the backward path");
-    SIM_CHECK(payload.is_response_ok(), "the DRAM answered " << payload.get_response_string() << " at address "
-                                                             << payload.get_address());
+    SIM_CHECK(payload.is_response_ok(),
+              "the DRAM answered " << payload.get_response_string() << " at address " << payload.get_address());
     for (std::size_t i = 0; i < bursts_.size(); ++i) {
         if (bursts_[i].payload == &payload) {
             responses_.post(i);
@@ -117,7 +119,9 @@ tlm::tlm_sync_enum Dma::nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::
     return tlm::TLM_COMPLETED;
 }
 
-void Dma::free(tlm::tlm_generic_payload* payload) { free_payloads_.push_back(payload); }
+void Dma::free(tlm::tlm_generic_payload* payload) {
+    free_payloads_.push_back(payload);
+}
 
 void Dma::start_kernel(const KernelStart& start) {
     s_ = State{};
@@ -204,9 +208,8 @@ void Dma::end_move() {
         }
     }
     if (!command().to_chip) {
-        const auto latency =
-            static_cast<Cycle>(config_.program->rams[index_of(chip.ram)].read_latency_cycles +
-                               config_.dma.request_latency_cycles);
+        const auto latency = static_cast<Cycle>(config_.program->rams[index_of(chip.ram)].read_latency_cycles +
+                                                config_.dma.request_latency_cycles);
         to_send_.push_back({s_.moving_burst, cycle() + latency});
         return;
     }
@@ -316,9 +319,9 @@ std::uint64_t Dma::move_cycles(const Burst& burst, std::int64_t* rows, std::int6
     for (std::int64_t i = 0; i < burst.words; i += beat_words) {
         const std::int64_t count = std::min(beat_words, burst.words - i);
         static constexpr std::int32_t kSame = 0;
-        const AccessCost cost =
-            chip.col.empty() ? counter_.cost(ram, chip.base, &kSame, 1)
-                             : counter_.cost(ram, chip.base, chip.col.data() + burst.first_word + i, count);
+        const AccessCost cost = chip.col.empty()
+                                    ? counter_.cost(ram, chip.base, &kSame, 1)
+                                    : counter_.cost(ram, chip.base, chip.col.data() + burst.first_word + i, count);
         cycles += static_cast<std::uint64_t>(cost.cycles);
         if (rows != nullptr) {
             *rows += cost.rows;

@@ -1,17 +1,17 @@
 // DMA engine: moves words between DRAM (TLM-2.0 initiator socket) and on-chip memory (interconnect).
 //
 // A transfer is cut into AXI bursts of dma.burst_beats x dma.beat_bytes that do not cross a 4 KB boundary. One request
-// leaves per cycle, at most dma.outstanding are in flight. To the chip: request, data, then a port burst that writes one
-// AXI beat per cycle (longer if its words share a bank). From the chip: a port burst, request, response.
-// Latency beside the DRAM's: request_latency before a request, response_latency after a response (adapter, interconnect
-// and clock crossing of the memory side).
+// leaves per cycle, at most dma.outstanding are in flight. To the chip: request, data, then a port burst that writes
+// one AXI beat per cycle (longer if its words share a bank). From the chip: a port burst, request, response. Latency
+// beside the DRAM's: request_latency before a request, response_latency after a response (adapter, interconnect and
+// clock crossing of the memory side).
 #pragma once
 
+#include <tlm_utils/simple_initiator_socket.h>
 #include <deque>
 #include <memory>
 #include <string>
 #include <tlm>
-#include <tlm_utils/simple_initiator_socket.h>
 #include <vector>
 
 #include "common/access_cost.h"
@@ -34,17 +34,17 @@ public:
         std::uint64_t idle_cycles = 0;
         std::uint64_t num_kernels = 0;
         std::uint64_t num_bursts = 0;
-        std::uint64_t read_bytes = 0, written_bytes = 0;  // of the DRAM
+        std::uint64_t read_bytes = 0, written_bytes = 0;          // of the DRAM
         std::uint64_t num_words_read = 0, num_words_written = 0;  // of on-chip memory
         std::uint64_t num_requests = 0;
     };
 
-    sc_core::sc_export<MailboxIf<KernelStart>> start_in;   // kernel commands, from the sequencer
-    sc_core::sc_export<MailboxIf<PortGrant>> grant_in;     // port grants, from the interconnect
-    sc_core::sc_port<MailboxIf<PortRequest>> request_out;  // port requests, to the interconnect
-    sc_core::sc_port<MailboxIf<KernelDone>> done_out;      // completion, to the sequencer
+    sc_core::sc_export<MailboxIf<KernelStart>> start_in;     // kernel commands, from the sequencer
+    sc_core::sc_export<MailboxIf<PortGrant>> grant_in;       // port grants, from the interconnect
+    sc_core::sc_port<MailboxIf<PortRequest>> request_out;    // port requests, to the interconnect
+    sc_core::sc_port<MailboxIf<KernelDone>> done_out;        // completion, to the sequencer
     tlm_utils::simple_initiator_socket<Dma> dram_initiator;  // AXI bursts, to the DRAM controller
-    MemoryPorts memory;                                    // words of granted ports
+    MemoryPorts memory;                                      // words of granted ports
 
     Dma(const sc_core::sc_module_name& name, ClockDomain& clock, const Config& config);
 
@@ -68,9 +68,9 @@ private:
     struct State {
         bool active = false;
         KernelStart start;
-        std::size_t next_issue = 0;    // next burst to request of the DRAM
-        std::size_t next_move = 0;     // from the chip: next burst to read
-        std::size_t in_flight = 0;     // bursts between their first step and their last
+        std::size_t next_issue = 0;  // next burst to request of the DRAM
+        std::size_t next_move = 0;   // from the chip: next burst to read
+        std::size_t in_flight = 0;   // bursts between their first step and their last
         std::size_t completed = 0;
         Cycle issue_allowed = 0;
         bool requested = false;
@@ -107,8 +107,8 @@ private:
     Stats stats_;
     UnitCycles kernel_cycles_;
     std::vector<Burst> bursts_;
-    std::deque<Due> arrived_;    // to the chip: data that waits for a port
-    std::deque<Due> to_send_;    // from the chip: data on its way to the DRAM
+    std::deque<Due> arrived_;  // to the chip: data that waits for a port
+    std::deque<Due> to_send_;  // from the chip: data on its way to the DRAM
     std::vector<std::unique_ptr<tlm::tlm_generic_payload>> pool_;
     std::vector<tlm::tlm_generic_payload*> free_payloads_;
     AccessCounter counter_;

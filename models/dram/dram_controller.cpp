@@ -82,14 +82,12 @@ unsigned DramController::transport_dbg(tlm::tlm_generic_payload& payload) {
 void DramController::accept(tlm::tlm_generic_payload& payload) {
     const std::uint64_t bytes = payload.get_data_length();
     const bool is_read = payload.is_read();
-    const auto channel =
-        static_cast<std::size_t>(payload.get_address() / kInterleaveBytes) % bus_free_.size();
+    const auto channel = static_cast<std::size_t>(payload.get_address() / kInterleaveBytes) % bus_free_.size();
     const auto granule = static_cast<std::uint64_t>(config_.bus_bits / 8 * config_.burst_length);
     const std::uint64_t first = payload.get_address() / granule;
     const std::uint64_t last = (payload.get_address() + bytes - 1) / granule;
     const Cycle transfer = (last - first + 1) * static_cast<Cycle>(config_.burst_length / 2);
-    const auto access =
-        static_cast<Cycle>(config_.nRCD) + static_cast<Cycle>(is_read ? config_.nCL : config_.nCWL);
+    const auto access = static_cast<Cycle>(config_.nRCD) + static_cast<Cycle>(is_read ? config_.nCL : config_.nCWL);
     Cycle start = std::max(cycle() + access, bus_free_[channel]);
     // A refresh that is running, or begins before the transfer ends, comes first.
     const auto interval = static_cast<Cycle>(config_.nREFI);

@@ -2,19 +2,18 @@
 //
 // A request is one AXI burst (nb_transport: BEGIN_REQ answered with END_REQ, BEGIN_RESP answered with TLM_COMPLETED).
 // Requests are served in order of arrival per channel; addresses interleave over the channels by 512 bytes. The first
-// data beat follows nRCD + nCL cycles after acceptance, then a burst of burst_length beats every burst_length / 2 cycles.
-// Every nREFI cycles, the first at nREFI after reset, the channel stops for nRFC cycles.
-// transport_dbg reads and writes without time: the host's side of the link.
-// Approximation: row-agnostic. Every request pays the activation of a closed row and none pays a precharge: too slow
-// for row hits by nRCD on the first word of a request, too fast for row conflicts by nRP. Data-bus limits are exact for
-// one stream; bank-group limits (tCCD_L) are not modelled: sequential streams on DDR4 without bank-group interleaving
-// are up to a third too fast.
+// data beat follows nRCD + nCL cycles after acceptance, then a burst of burst_length beats every burst_length / 2
+// cycles. Every nREFI cycles, the first at nREFI after reset, the channel stops for nRFC cycles. transport_dbg reads
+// and writes without time: the host's side of the link. Approximation: row-agnostic. Every request pays the activation
+// of a closed row and none pays a precharge: too slow for row hits by nRCD on the first word of a request, too fast for
+// row conflicts by nRP. Data-bus limits are exact for one stream; bank-group limits (tCCD_L) are not modelled:
+// sequential streams on DDR4 without bank-group interleaving are up to a third too fast.
 #pragma once
 
+#include <tlm_utils/simple_target_socket.h>
 #include <deque>
 #include <memory>
 #include <tlm>
-#include <tlm_utils/simple_target_socket.h>
 #include <unordered_map>
 #include <vector>
 
@@ -28,8 +27,8 @@ public:
     struct Stats {
         std::uint64_t num_reads = 0, num_writes = 0;  // requests
         std::uint64_t read_bytes = 0, written_bytes = 0;
-        std::uint64_t busy_cycles = 0;                // data-bus cycles, all channels
-        std::uint64_t stall_refresh_cycles = 0;       // data-bus cycles that requests waited for a refresh
+        std::uint64_t busy_cycles = 0;           // data-bus cycles, all channels
+        std::uint64_t stall_refresh_cycles = 0;  // data-bus cycles that requests waited for a refresh
     };
 
     tlm_utils::simple_target_socket<DramController> dma_target;   // timed requests of the DMA

@@ -13,6 +13,18 @@ namespace {
 // A request posted at edge e is granted at e + 1 at the earliest and its burst starts at e + 2.
 constexpr Cycle kGrantEdges = 2;
 
+// Offsets of the indices of a tile that lie on one engine: `width` neighbours at `first` of every `pitch`.
+void local_offsets(const std::vector<std::int32_t>& table, std::int64_t base, std::int64_t begin, std::int64_t count,
+                   std::int64_t pitch, std::int64_t first, std::int64_t width, std::vector<std::int64_t>& offsets) {
+    offsets.clear();
+    for (std::int64_t slot = first; slot < count; slot += pitch) {
+        const std::int64_t end = std::min(slot + width, count);
+        for (std::int64_t i = slot; i < end; ++i) {
+            offsets.push_back(base + AccessTable::at(table, begin + i));
+        }
+    }
+}
+
 bool uses_tokens(const ContractionCommand& command) {
     for (const AccessTable* access : {&command.a, &command.b, &command.out, &command.residual, &command.bias}) {
         if (access->present && access->token.modulus != 0) {
@@ -20,6 +32,13 @@ bool uses_tokens(const ContractionCommand& command) {
         }
     }
     return false;
+}
+
+// Buffers only grow: shrinking and growing again would clear them each time.
+void grow(std::vector<float>& buffer, std::size_t size) {
+    if (buffer.size() < size) {
+        buffer.resize(size);
+    }
 }
 
 std::int64_t clamp_count(std::int64_t count, std::int64_t limit) {
@@ -54,7 +73,9 @@ ContractionEngine::ContractionEngine(const sc_core::sc_module_name& name, ClockD
     grant_in.bind(grants_);
 }
 
-void ContractionEngine::start_of_simulation() { memory.resolve(config_.program->rams); }
+void ContractionEngine::start_of_simulation() {
+    memory.resolve(config_.program->rams);
+}
 
 void ContractionEngine::edge() {
     // 1. A command starts a kernel.
@@ -198,8 +219,7 @@ void ContractionEngine::begin_stream() {
     s_.stream_begin = cycle();
     s_.stream_end = cycle() + cost.cycles;
     s_.array_free = s_.stream_end + cost.fold;
-    s_.sums_at[static_cast<std::size_t>(s_.next_tile % 2)] =
-        s_.array_free - 1 + timing_->pipeline_cycles();
+    s_.sums_at[static_cast<std::size_t>(s_.next_tile % 2)] = s_.array_free - 1 + timing_->pipeline_cycles();
     kernel_cycles_.busy += cost.busy;
     kernel_cycles_.dependency += cost.dependency;
     kernel_cycles_.bank += cost.bank;
@@ -220,16 +240,16 @@ void ContractionEngine::begin_stream() {
     const auto base_of = [&](const AccessTable& access) {
         return access.base + AccessTable::at(access.batch, tile_.batch) + access.token_offset(token);
     };
-    row_offsets_.clear();
-    for (std::int64_t i = 0; i < local_rows(tile_); ++i) {
-        row_offsets_.push_back(base_of(*view.row_operand) + AccessTable::at(*view.row_table, output_row(tile_, i)));
-    }
-    col_offsets_.clear();
-    for (std::int64_t j = 0; j < local_cols(tile_); ++j) {
-        col_offsets_.push_back(base_of(*view.col_operand) + AccessTable::at(*view.col_table, output_col(tile_, j)));
-    }
+    local_offsets(*view.row_table, base_of(*view.row_operand), tile_.row_begin, tile_.rows, timing_->gang_rows(),
+                  std::int64_t{gang_row_} * config_.engine.rows, config_.engine.rows, row_offsets_);
+    local_offsets(*view.col_table, base_of(*view.col_operand), tile_.col_begin, tile_.cols, timing_->gang_cols(),
+                  std::int64_t{gang_col_} * config_.engine.cols, config_.engine.cols, col_offsets_);
     std::vector<float>& accumulators = accumulators_[static_cast<std::size_t>(s_.next_tile % 2)];
-    std::fill(accumulators.begin(), accumulators.end(), 0.0F);
+    const auto used = static_cast<std::ptrdiff_t>(local_rows(tile_) * acc_stride_);
+    const std::int64_t partials = std::min<std::int64_t>(config_.engine.partial_sums, command_->depth);
+    for (std::int64_t partial = 0; partial < partials; ++partial) {
+        std::fill_n(accumulators.begin() + partial * acc_rows_ * acc_stride_, used, 0.0F);
+    }
     step_k_ = 0;
     step_slot_ = 0;
     step_left_ = 0;
@@ -256,8 +276,7 @@ void ContractionEngine::end_stream() {
     if (config_.values) {
         execute_rest();
     }
-    const std::uint64_t macs =
-        static_cast<std::uint64_t>(local_rows(tile_) * local_cols(tile_) * command_->depth);
+    const std::uint64_t macs = static_cast<std::uint64_t>(local_rows(tile_) * local_cols(tile_) * command_->depth);
     stats_.num_macs += macs;
     kernel_macs_ += macs;
     s_.streaming = false;
@@ -303,8 +322,7 @@ void ContractionEngine::request_operands() {
             return;
         }
         // The tile's accumulator buffer holds tile_index - 2 until that is written back.
-        const bool being_written = s_.written == tile_index - 2 && s_.writing &&
-                                   s_.write_end <= cycle() + kGrantEdges;
+        const bool being_written = s_.written == tile_index - 2 && s_.writing && s_.write_end <= cycle() + kGrantEdges;
         if (s_.written < tile_index - 1 && !being_written) {
             return;
         }
@@ -444,16 +462,16 @@ void ContractionEngine::execute_rest() {
             depth_cols_.push_back(AccessTable::at(view.col_operand->depth, k));
         }
         const std::size_t count = depth_rows_.size();
-        packed_rows_.resize(count * static_cast<std::size_t>(rows));
-        packed_cols_.resize(count * static_cast<std::size_t>(cols));
+        grow(packed_rows_, count * static_cast<std::size_t>(rows));
+        grow(packed_cols_, count * static_cast<std::size_t>(cols));
         pack(memory.words(view.row_operand->ram), row_offsets_.data(), row_offsets_.size(), depth_rows_.data(), count,
              packed_rows_.data(), static_cast<std::size_t>(rows));
         pack(memory.words(view.col_operand->ram), col_offsets_.data(), col_offsets_.size(), depth_cols_.data(), count,
              packed_cols_.data(), static_cast<std::size_t>(cols));
-        accumulate_tile(accumulators.data() + partial * acc_rows_ * acc_stride_,
-                        static_cast<std::size_t>(acc_stride_), packed_rows_.data(), static_cast<std::size_t>(rows),
-                        packed_cols_.data(), static_cast<std::size_t>(cols), static_cast<std::size_t>(rows),
-                        static_cast<std::size_t>(cols), count);
+        accumulate_tile(accumulators.data() + partial * acc_rows_ * acc_stride_, static_cast<std::size_t>(acc_stride_),
+                        packed_rows_.data(), static_cast<std::size_t>(rows), packed_cols_.data(),
+                        static_cast<std::size_t>(cols), static_cast<std::size_t>(rows), static_cast<std::size_t>(cols),
+                        count);
     }
     step_k_ = depth;
 }
@@ -476,38 +494,78 @@ void ContractionEngine::load_step_operands(std::int64_t k) {
 void ContractionEngine::write_tile(const Tile& tile) {
     const std::int32_t token = token_of(tile);
     const ArrayView& view = timing_->view();
-    const auto base_of = [&](const AccessTable& access) {
-        return access.base + AccessTable::at(access.batch, tile.batch) + access.token_offset(token);
-    };
     const std::int64_t rows = local_rows(tile);
-    const std::int64_t cols = local_cols(tile);
+    const auto cols = static_cast<std::size_t>(local_cols(tile));
     const float* accumulators = accumulators_[static_cast<std::size_t>(s_.written % 2)].data();
     const std::int64_t partials = std::min<std::int64_t>(config_.engine.partial_sums, command_->depth);
-    const AccessTable& out = command_->out;
-    float* out_words = memory.words(out.ram) + base_of(out);
-    const float* bias_words =
-        command_->bias.present ? memory.words(command_->bias.ram) + base_of(command_->bias) : nullptr;
-    const float* residual_words =
-        command_->residual.present ? memory.words(command_->residual.ram) + base_of(command_->residual) : nullptr;
+
+    // Where the tile's columns lie in each operand.
+    OutputStream* const streams[] = {&out_stream_, &bias_stream_, &residual_stream_};
+    const AccessTable* const accesses[] = {&command_->out, &command_->bias, &command_->residual};
+    for (std::size_t i = 0; i < std::size(streams); ++i) {
+        const AccessTable& access = *accesses[i];
+        OutputStream& stream = *streams[i];
+        stream.words = nullptr;
+        if (!access.present || cols == 0) {
+            continue;
+        }
+        stream.words = memory.words(access.ram) + access.base + AccessTable::at(access.batch, tile.batch) +
+                       access.token_offset(token);
+        stream.rows = &view.rows_of(access);
+        local_offsets(view.cols_of(access), 0, tile.col_begin, tile.cols, timing_->gang_cols(),
+                      std::int64_t{gang_col_} * config_.engine.cols, config_.engine.cols, stream.cols);
+        stream.contiguous = stream.cols.back() - stream.cols.front() == static_cast<std::int64_t>(cols) - 1 &&
+                            std::is_sorted(stream.cols.begin(), stream.cols.end()) &&
+                            stream.cols.front() != stream.cols.back();
+    }
+
+    write_row_.resize(cols);
     for (std::int64_t i = 0; i < rows; ++i) {
         const std::int64_t row = output_row(tile, i);
-        for (std::int64_t j = 0; j < cols; ++j) {
-            const std::int64_t col = output_col(tile, j);
-            float sum = accumulators[i * acc_stride_ + j];
-            for (std::int64_t partial = 1; partial < partials; ++partial) {
-                sum += accumulators[(partial * acc_rows_ + i) * acc_stride_ + j];
-            }
-            const auto offset = [&](const AccessTable& access) {
-                return AccessTable::at(view.rows_of(access), row) + AccessTable::at(view.cols_of(access), col);
-            };
-            if (bias_words != nullptr) {
-                sum += bias_words[offset(command_->bias)];
-            }
-            if (residual_words != nullptr) {
-                sum += residual_words[offset(command_->residual)];
-            }
-            out_words[offset(out)] = sum;
+        const float* sums = accumulators + i * acc_stride_;
+        for (std::size_t j = 0; j < cols; ++j) {
+            write_row_[j] = sums[j];
         }
+        for (std::int64_t partial = 1; partial < partials; ++partial) {
+            const float* more = accumulators + (partial * acc_rows_ + i) * acc_stride_;
+            for (std::size_t j = 0; j < cols; ++j) {
+                write_row_[j] += more[j];
+            }
+        }
+        bias_stream_.add_to(row, write_row_);
+        residual_stream_.add_to(row, write_row_);
+        out_stream_.store(row, write_row_);
+    }
+}
+
+void ContractionEngine::OutputStream::add_to(std::int64_t row, std::vector<float>& values) const {
+    if (words == nullptr) {
+        return;
+    }
+    const float* source = words + AccessTable::at(*rows, row);
+    if (contiguous) {
+        source += cols[0];
+        for (std::size_t j = 0; j < values.size(); ++j) {
+            values[j] += source[j];
+        }
+        return;
+    }
+    for (std::size_t j = 0; j < values.size(); ++j) {
+        values[j] += source[cols[j]];
+    }
+}
+
+void ContractionEngine::OutputStream::store(std::int64_t row, const std::vector<float>& values) const {
+    if (words == nullptr) {
+        return;
+    }
+    float* target = words + AccessTable::at(*rows, row);
+    if (contiguous) {
+        std::copy(values.begin(), values.end(), target + cols[0]);
+        return;
+    }
+    for (std::size_t j = 0; j < values.size(); ++j) {
+        target[cols[j]] = values[j];
     }
 }
 
@@ -538,12 +596,6 @@ std::int64_t ContractionEngine::output_row(const Tile& tile, std::int64_t local)
     const std::int64_t slot = local / config_.engine.rows;
     return tile.row_begin + slot * timing_->gang_rows() + std::int64_t{gang_row_} * config_.engine.rows +
            local % config_.engine.rows;
-}
-
-std::int64_t ContractionEngine::output_col(const Tile& tile, std::int64_t local) const {
-    const std::int64_t slot = local / config_.engine.cols;
-    return tile.col_begin + slot * timing_->gang_cols() + std::int64_t{gang_col_} * config_.engine.cols +
-           local % config_.engine.cols;
 }
 
 std::string ContractionEngine::state_text() const {

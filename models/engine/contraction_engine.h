@@ -44,25 +44,25 @@ public:
         EngineConfig engine;
         const Program* program = nullptr;
         TimingCache* timings = nullptr;
-        int index = 0;         // of this engine
-        bool values = true;    // compute, not only time
+        int index = 0;       // of this engine
+        bool values = true;  // compute, not only time
     };
 
     struct Stats {
-        UnitCycles cycles;               // over all kernels
+        UnitCycles cycles;  // over all kernels
         std::uint64_t idle_cycles = 0;
         std::uint64_t num_kernels = 0;
         std::uint64_t num_tiles = 0;
-        std::uint64_t num_macs = 0;      // of this engine's own PEs
+        std::uint64_t num_macs = 0;                               // of this engine's own PEs
         std::uint64_t num_words_read = 0, num_words_written = 0;  // by the gangs this engine led
         std::uint64_t num_requests = 0;
     };
 
-    sc_core::sc_export<MailboxIf<KernelStart>> start_in;     // kernel commands, from the sequencer
-    sc_core::sc_export<MailboxIf<PortGrant>> grant_in;       // port grants, from the interconnect
-    sc_core::sc_port<MailboxIf<PortRequest>> request_out;    // port requests, to the interconnect
-    sc_core::sc_port<MailboxIf<KernelDone>> done_out;        // completion, to the sequencer
-    MemoryPorts memory;                                      // words of granted ports
+    sc_core::sc_export<MailboxIf<KernelStart>> start_in;   // kernel commands, from the sequencer
+    sc_core::sc_export<MailboxIf<PortGrant>> grant_in;     // port grants, from the interconnect
+    sc_core::sc_port<MailboxIf<PortRequest>> request_out;  // port requests, to the interconnect
+    sc_core::sc_port<MailboxIf<KernelDone>> done_out;      // completion, to the sequencer
+    MemoryPorts memory;                                    // words of granted ports
 
     ContractionEngine(const sc_core::sc_module_name& name, ClockDomain& clock, const Config& config);
 
@@ -73,18 +73,29 @@ private:
     struct State {
         bool active = false;
         KernelStart start;
-        bool tokens_pending = false;    // the token register file is not loaded yet
+        bool tokens_pending = false;  // the token register file is not loaded yet
         bool operand_requested = false;
         bool streaming = false;
-        std::int64_t next_tile = 0;     // next tile to stream
+        std::int64_t next_tile = 0;              // next tile to stream
         Cycle stream_begin = 0, stream_end = 0;  // edges of the running or last stream, end exclusive
-        Cycle array_free = 0;           // first edge at which the PEs may start another tile
-        std::array<Cycle, 2> sums_at{}; // by accumulator buffer: edge at which a tile's sums are complete
+        Cycle array_free = 0;                    // first edge at which the PEs may start another tile
+        std::array<Cycle, 2> sums_at{};          // by accumulator buffer: edge at which a tile's sums are complete
         bool write_requested = false;
         bool writing = false;
-        std::int64_t written = 0;       // tiles written back
+        std::int64_t written = 0;  // tiles written back
         Cycle write_end = 0;
         Cycle done_at = 0;
+    };
+
+    // An operand of the write-back: where its words lie for the tile that is written.
+    struct OutputStream {
+        float* words = nullptr;  // none: the operand is absent
+        const std::vector<std::int32_t>* rows = nullptr;
+        std::vector<std::int64_t> cols;
+        bool contiguous = false;
+
+        void add_to(std::int64_t row, std::vector<float>& values) const;
+        void store(std::int64_t row, const std::vector<float>& values) const;
     };
 
     void start_of_simulation() override;
@@ -112,7 +123,6 @@ private:
     [[nodiscard]] std::int64_t local_cols(const Tile& tile) const;
     [[nodiscard]] bool leads() const { return config_.index == s_.start.gang_first; }
     [[nodiscard]] std::int64_t output_row(const Tile& tile, std::int64_t local) const;
-    [[nodiscard]] std::int64_t output_col(const Tile& tile, std::int64_t local) const;
 
     Config config_;
     Mailbox<KernelStart> starts_;
@@ -132,10 +142,12 @@ private:
     std::array<std::vector<float>, 2> accumulators_;
     std::vector<float> row_values_, col_values_;
     std::vector<std::int64_t> row_offsets_, col_offsets_;
-    std::int64_t step_k_ = 0, step_slot_ = 0;   // next multiply-accumulate of the streaming tile
-    std::uint64_t step_left_ = 0;               // edges left of step step_k_
+    std::int64_t step_k_ = 0, step_slot_ = 0;  // next multiply-accumulate of the streaming tile
+    std::uint64_t step_left_ = 0;              // edges left of step step_k_
     std::vector<float> packed_rows_, packed_cols_;
     std::vector<std::int64_t> depth_rows_, depth_cols_;
+    OutputStream out_stream_, bias_stream_, residual_stream_;
+    std::vector<float> write_row_;
 };
 
 }  // namespace contraflow

@@ -6,7 +6,9 @@ namespace contraflow {
 
 namespace {
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+    return (a + b - 1) / b;
+}
 
 }  // namespace
 
@@ -44,10 +46,8 @@ TileTiming::TileTiming(const EngineConfig& engine, const std::vector<RamGeometry
     shared_port_ = view_.row_operand->ram == view_.col_operand->ram && a_ram.ports == 1;
     a_lanes_ = a_ram.lanes;
     b_lanes_ = b_ram.lanes;
-    a_costs_ = fetch_costs(*view_.row_operand, *view_.row_table, view_.rows, row_tiles_, gang_rows(),
-                           mapping.row_interleave);
-    b_costs_ = fetch_costs(*view_.col_operand, *view_.col_table, view_.cols, col_tiles_, gang_cols(),
-                           mapping.col_interleave);
+    a_costs_.resize(static_cast<std::size_t>(row_tiles_ * a_lanes_));
+    b_costs_.resize(static_cast<std::size_t>(col_tiles_ * b_lanes_));
     const auto combinations = static_cast<std::size_t>(row_tiles_ * col_tiles_);
     streams_.resize(combinations * static_cast<std::size_t>(a_lanes_ * b_lanes_));
     stream_known_.resize(streams_.size());
@@ -100,16 +100,15 @@ const StreamCost& TileTiming::stream(const Tile& tile, std::int32_t token) {
     cost.a_words = command_.depth * tile.rows;
     cost.b_words = command_.depth * tile.cols;
     const std::int64_t partials = std::min<std::int64_t>(engine_.partial_sums, command_.depth);
-    cost.fold = static_cast<std::uint64_t>((partials - 1) *
-                                           std::max<std::int64_t>(slots, engine_.add_latency_cycles));
+    cost.fold = static_cast<std::uint64_t>((partials - 1) * std::max<std::int64_t>(slots, engine_.add_latency_cycles));
     return cost;
 }
 
 std::uint64_t TileTiming::step_cycles(const Tile& tile, std::int32_t token, std::int64_t k) {
-    const FetchCost& a = fetch_a(tile.row_tile, base_of(*view_.row_operand, tile, token) +
-                                                    AccessTable::at(view_.row_operand->depth, k));
-    const FetchCost& b = fetch_b(tile.col_tile, base_of(*view_.col_operand, tile, token) +
-                                                    AccessTable::at(view_.col_operand->depth, k));
+    const FetchCost& a =
+        fetch_a(tile.row_tile, base_of(*view_.row_operand, tile, token) + AccessTable::at(view_.row_operand->depth, k));
+    const FetchCost& b =
+        fetch_b(tile.col_tile, base_of(*view_.col_operand, tile, token) + AccessTable::at(view_.col_operand->depth, k));
     return combine(dependency_cycles(k, tile.slots()), a, b);
 }
 
@@ -117,13 +116,12 @@ const WriteCost& TileTiming::write(const Tile& tile, std::int32_t token) {
     const auto residue = [&](const AccessTable& access) {
         return access.present ? base_of(access, tile, token) % lanes_of(access) : 0;
     };
-    const std::int64_t place = (residue(command_.out) * lanes_of(command_.residual) + residue(command_.residual)) *
-                                   lanes_of(command_.bias) +
-                               residue(command_.bias);
+    const std::int64_t place =
+        (residue(command_.out) * lanes_of(command_.residual) + residue(command_.residual)) * lanes_of(command_.bias) +
+        residue(command_.bias);
     const std::int64_t combinations =
         std::int64_t{lanes_of(command_.out)} * lanes_of(command_.residual) * lanes_of(command_.bias);
-    const auto index =
-        static_cast<std::size_t>((tile.row_tile * col_tiles_ + tile.col_tile) * combinations + place);
+    const auto index = static_cast<std::size_t>((tile.row_tile * col_tiles_ + tile.col_tile) * combinations + place);
     if (!write_known_[index]) {
         write_known_[index] = true;
         writes_[index] = compute_write(tile, token);
@@ -147,8 +145,7 @@ WriteCost TileTiming::compute_write(const Tile& tile, std::int32_t token) {
             }
         }
         return counter_.cost(rams_[index_of(access.ram)], base_of(access, tile, token), row_offsets, 0,
-                             static_cast<std::int64_t>(row_offsets.size()), view_.cols_of(access), col_begin,
-                             col_end);
+                             static_cast<std::int64_t>(row_offsets.size()), view_.cols_of(access), col_begin, col_end);
     };
     for (std::int64_t slot_col = 0; slot_col < tile.col_slots; ++slot_col) {
         const std::int64_t col_begin = tile.col_begin + slot_col * gang_cols();
@@ -175,10 +172,10 @@ WriteCost TileTiming::compute_write(const Tile& tile, std::int32_t token) {
                 }
                 if (command_.bias.present) {
                     const AccessCost cost = beat_cost(command_.bias, slot_row, pe_row, col_begin, col_end);
-                    const bool turns = (command_.bias.ram == command_.out.ram && out_ports == 1) ||
-                                       (command_.residual.present && command_.bias.ram == command_.residual.ram &&
-                                        (command_.bias.ram == command_.out.ram ||
-                                         rams_[index_of(command_.bias.ram)].ports == 1));
+                    const bool turns =
+                        (command_.bias.ram == command_.out.ram && out_ports == 1) ||
+                        (command_.residual.present && command_.bias.ram == command_.residual.ram &&
+                         (command_.bias.ram == command_.out.ram || rams_[index_of(command_.bias.ram)].ports == 1));
                     cycles = turns ? cycles + cost.cycles : std::max(cycles, cost.cycles);
                     total.bias_words += cost.words;
                     total.bias_rows += cost.rows;
@@ -205,48 +202,51 @@ std::uint64_t TileTiming::dependency_cycles(std::int64_t k, std::int64_t slots) 
 }
 
 std::uint64_t TileTiming::combine(std::uint64_t dependency, const FetchCost& a, const FetchCost& b) const {
-    const auto fetch =
-        static_cast<std::uint64_t>(shared_port_ ? a.cycles + b.cycles : std::max(a.cycles, b.cycles));
+    const auto fetch = static_cast<std::uint64_t>(shared_port_ ? a.cycles + b.cycles : std::max(a.cycles, b.cycles));
     return std::max(dependency, fetch);
 }
 
-const TileTiming::FetchCost& TileTiming::fetch_a(std::int64_t row_tile, std::int64_t residue) const {
-    return a_costs_[static_cast<std::size_t>(row_tile * a_lanes_ + residue % a_lanes_)];
+const TileTiming::FetchCost& TileTiming::fetch_a(std::int64_t row_tile, std::int64_t address) {
+    const std::int64_t residue = address % a_lanes_;
+    FetchCost& cost = a_costs_[static_cast<std::size_t>(row_tile * a_lanes_ + residue)];
+    if (cost.slots == 0) {
+        cost = fetch_cost(*view_.row_operand, *view_.row_table, view_.rows, row_tile, residue, gang_rows(),
+                          mapping_.row_interleave);
+    }
+    return cost;
 }
 
-const TileTiming::FetchCost& TileTiming::fetch_b(std::int64_t col_tile, std::int64_t residue) const {
-    return b_costs_[static_cast<std::size_t>(col_tile * b_lanes_ + residue % b_lanes_)];
+const TileTiming::FetchCost& TileTiming::fetch_b(std::int64_t col_tile, std::int64_t address) {
+    const std::int64_t residue = address % b_lanes_;
+    FetchCost& cost = b_costs_[static_cast<std::size_t>(col_tile * b_lanes_ + residue)];
+    if (cost.slots == 0) {
+        cost = fetch_cost(*view_.col_operand, *view_.col_table, view_.cols, col_tile, residue, gang_cols(),
+                          mapping_.col_interleave);
+    }
+    return cost;
 }
 
 // Moving a set of words by a multiple of the row width rotates the banks and changes no cost, so the cost of a slot
 // depends on its address only through the residue.
-std::vector<TileTiming::FetchCost> TileTiming::fetch_costs(const AccessTable& access,
-                                                           const std::vector<std::int32_t>& table,
-                                                           std::int64_t extent, std::int64_t tiles,
-                                                           std::int64_t slot_extent, int interleave) {
-    const RamGeometry& ram = rams_[index_of(access.ram)];
-    std::vector<FetchCost> costs(static_cast<std::size_t>(tiles * ram.lanes));
+TileTiming::FetchCost TileTiming::fetch_cost(const AccessTable& access, const std::vector<std::int32_t>& table,
+                                             std::int64_t extent, std::int64_t tile, std::int64_t residue,
+                                             std::int64_t slot_extent, int interleave) {
     static constexpr std::int32_t kSingle = 0;
-    for (std::int64_t tile = 0; tile < tiles; ++tile) {
-        for (int residue = 0; residue < ram.lanes; ++residue) {
-            FetchCost& total = costs[static_cast<std::size_t>(tile * ram.lanes + residue)];
-            for (int slot = 0; slot < interleave; ++slot) {
-                const std::int64_t begin = (tile * interleave + slot) * slot_extent;
-                const std::int64_t count = std::min(slot_extent, extent - begin);
-                if (count <= 0) {
-                    break;
-                }
-                // An operand that does not depend on the index is one word for all PEs.
-                const std::int32_t* offsets = table.empty() ? &kSingle : table.data() + begin;
-                const AccessCost cost =
-                    counter_.cost(ram, residue, offsets, table.empty() ? 1 : count);
-                total.cycles += cost.cycles;
-                total.rows += cost.rows;
-                ++total.slots;
-            }
+    FetchCost total;
+    for (int slot = 0; slot < interleave; ++slot) {
+        const std::int64_t begin = (tile * interleave + slot) * slot_extent;
+        const std::int64_t count = std::min(slot_extent, extent - begin);
+        if (count <= 0) {
+            break;
         }
+        // An operand that does not depend on the index is one word for all PEs.
+        const std::int32_t* offsets = table.empty() ? &kSingle : table.data() + begin;
+        const AccessCost cost = counter_.cost(rams_[index_of(access.ram)], residue, offsets, table.empty() ? 1 : count);
+        total.cycles += cost.cycles;
+        total.rows += cost.rows;
+        ++total.slots;
     }
-    return costs;
+    return total;
 }
 
 std::int64_t TileTiming::base_of(const AccessTable& access, const Tile& tile, std::int32_t token) const {

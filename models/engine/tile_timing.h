@@ -1,13 +1,14 @@
-// How a contraction is cut into tiles on a gang of engines, and what each tile costs. Plain C++: the engine runs by these
-// numbers, the planner chooses mappings with them.
+// How a contraction is cut into tiles on a gang of engines, and what each tile costs. Plain C++: the engine runs by
+// these numbers, the planner chooses mappings with them.
 //
 // A step is one contraction index k of one tile. Its multiply-accumulates need one cycle per active slot (outputs per
 // PE); an add to an accumulator waits add_latency cycles for the previous one; the operand words of the step come
 // through one port of each operand's memory. The step counter holds a step for the longest of the three:
 //   dependency(k) = max(P * I, L_add) - (P - 1) * I if k mod P = P - 1, else I; I for the last step of the tile
 //   step(k) = max(dependency(k), fetch_a(k), fetch_b(k));  stream = sum of step(k)
-// with I active slots and P = engine.partial_sums. fetch_a(k) is the sum over row slots of the access cost of the slot's
-// rows. Operands in one memory with a single port take turns: fetch_a(k) + fetch_b(k). (docs/timing.md, "Engine")
+// with I active slots and P = engine.partial_sums. fetch_a(k) is the sum over row slots of the access cost of the
+// slot's rows. Operands in one memory with a single port take turns: fetch_a(k) + fetch_b(k). (docs/timing.md,
+// "Engine")
 #pragma once
 
 #include <cstdint>
@@ -53,14 +54,14 @@ struct Tile {
 struct StreamCost {
     std::uint64_t cycles = 0;  // busy + dependency + bank
     std::uint64_t busy = 0, dependency = 0, bank = 0;
-    std::uint64_t fold = 0;    // adding up partial sums; the array is taken, the ports are not
+    std::uint64_t fold = 0;  // adding up partial sums; the array is taken, the ports are not
     std::int64_t a_words = 0, a_rows = 0, a_conflicts = 0;  // of the row operand
     std::int64_t b_words = 0, b_rows = 0, b_conflicts = 0;  // of the column operand
 };
 
 struct WriteCost {
     std::uint64_t cycles = 0;
-    std::int64_t words = 0, rows = 0, conflicts = 0;                             // of the output
+    std::int64_t words = 0, rows = 0, conflicts = 0;  // of the output
     std::int64_t residual_words = 0, residual_rows = 0, residual_conflicts = 0;
     std::int64_t bias_words = 0, bias_rows = 0, bias_conflicts = 0;
 };
@@ -90,16 +91,16 @@ public:
 
 private:
     struct FetchCost {  // of one step, by residue of the operand's address in a row of its memory
-        std::int32_t cycles = 0, rows = 0, slots = 0;
+        std::int32_t cycles = 0, rows = 0, slots = 0;  // slots 0: not computed yet
     };
 
     [[nodiscard]] std::uint64_t dependency_cycles(std::int64_t k, std::int64_t slots) const;
     [[nodiscard]] std::uint64_t combine(std::uint64_t dependency, const FetchCost& a, const FetchCost& b) const;
-    [[nodiscard]] const FetchCost& fetch_a(std::int64_t row_tile, std::int64_t residue) const;
-    [[nodiscard]] const FetchCost& fetch_b(std::int64_t col_tile, std::int64_t residue) const;
-    [[nodiscard]] std::vector<FetchCost> fetch_costs(const AccessTable& access,
-                                                     const std::vector<std::int32_t>& table, std::int64_t extent,
-                                                     std::int64_t tiles, std::int64_t slot_extent, int interleave);
+    [[nodiscard]] const FetchCost& fetch_a(std::int64_t row_tile, std::int64_t address);
+    [[nodiscard]] const FetchCost& fetch_b(std::int64_t col_tile, std::int64_t address);
+    [[nodiscard]] FetchCost fetch_cost(const AccessTable& access, const std::vector<std::int32_t>& table,
+                                       std::int64_t extent, std::int64_t tile, std::int64_t residue,
+                                       std::int64_t slot_extent, int interleave);
     [[nodiscard]] std::int64_t base_of(const AccessTable& access, const Tile& tile, std::int32_t token) const;
     [[nodiscard]] int lanes_of(const AccessTable& access) const;
     [[nodiscard]] WriteCost compute_write(const Tile& tile, std::int32_t token);

@@ -52,7 +52,9 @@ void HostDriver::edge() {
     }
 }
 
-Cycle HostDriver::next_event() const { return kNever; }
+Cycle HostDriver::next_event() const {
+    return kNever;
+}
 
 std::vector<std::int32_t> HostDriver::sample_words(const Sample& sample) {
     std::vector<std::int32_t> words;

@@ -1,14 +1,14 @@
 // The host: feeds samples to the machine and reads the losses back.
 //
-// For each training step it writes the sample into DRAM over the host link (TLM transport_dbg), rings the doorbell, waits
-// for completion and reads the loss. A step lasts from the edge that rings the doorbell to the edge that sees completion;
-// the link itself takes no fabric cycles (its time is reported apart as host_link_s).
+// For each training step it writes the sample into DRAM over the host link (TLM transport_dbg), rings the doorbell,
+// waits for completion and reads the loss. A step lasts from the edge that rings the doorbell to the edge that sees
+// completion; the link itself takes no fabric cycles (its time is reported apart as host_link_s).
 #pragma once
 
+#include <tlm_utils/simple_initiator_socket.h>
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <tlm_utils/simple_initiator_socket.h>
 #include <vector>
 
 #include "common/mailbox.h"
@@ -25,8 +25,8 @@ struct HostStep {
 
 class HostDriver : public Block {
 public:
-    sc_core::sc_port<MailboxIf<Doorbell>> doorbell_out;           // to the sequencer
-    sc_core::sc_export<MailboxIf<StepDone>> done_in;              // from the sequencer
+    sc_core::sc_port<MailboxIf<Doorbell>> doorbell_out;             // to the sequencer
+    sc_core::sc_export<MailboxIf<StepDone>> done_in;                // from the sequencer
     tlm_utils::simple_initiator_socket<HostDriver> dram_initiator;  // host link
 
     HostDriver(const sc_core::sc_module_name& name, ClockDomain& clock);

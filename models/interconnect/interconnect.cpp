@@ -13,15 +13,17 @@ Interconnect::Interconnect(const sc_core::sc_module_name& name, ClockDomain& clo
     }
     for (std::size_t i = 0; i < num_clients; ++i) {
         requests_.push_back(std::make_unique<RequestIn>(*this));
-        request_in.push_back(std::make_unique<sc_core::sc_export<MailboxIf<PortRequest>>>(
-            ("request_in_" + std::to_string(i)).c_str()));
+        request_in.push_back(
+            std::make_unique<sc_core::sc_export<MailboxIf<PortRequest>>>(("request_in_" + std::to_string(i)).c_str()));
         request_in.back()->bind(*requests_.back());
         grant_out.push_back(
             std::make_unique<sc_core::sc_port<MailboxIf<PortGrant>>>(("grant_out_" + std::to_string(i)).c_str()));
     }
 }
 
-std::uint64_t Interconnect::num_requests_received() const { return stats_.num_requests; }
+std::uint64_t Interconnect::num_requests_received() const {
+    return stats_.num_requests;
+}
 
 void Interconnect::edge() {
     take_requests();

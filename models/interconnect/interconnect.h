@@ -1,13 +1,13 @@
 // On-chip interconnect: grants memory ports to bursts.
 //
 // A client (engine, vector unit, DMA) asks for all the ports that one burst needs, with the length of the burst in
-// cycles, which follows from the burst's own addresses. Requests are served in order of arrival (same edge: lower client
-// first), all ports at once or none; a younger request may pass an older one only if it wants no memory that the older one
-// waits for, so nobody starves. Arbitration takes one edge after the request: posted at edge e, granted at e + 1 at the
-// earliest, first word moves at e + 2. A burst granted at edge g occupies its ports at edges g + 1 .. g + cycles; the
-// next grant of them falls at g + cycles at the earliest, so bursts that wait follow each other without a gap.
-// Data paths: each port delivers one row per bank and cycle to every member of the gang (broadcast).
-// Not modelled: physical routing delay between distant banks (it would add pipeline registers, that is latency).
+// cycles, which follows from the burst's own addresses. Requests are served in order of arrival (same edge: lower
+// client first), all ports at once or none; a younger request may pass an older one only if it wants no memory that the
+// older one waits for, so nobody starves. Arbitration takes one edge after the request: posted at edge e, granted at e
+// + 1 at the earliest, first word moves at e + 2. A burst granted at edge g occupies its ports at edges g + 1 .. g +
+// cycles; the next grant of them falls at g + cycles at the earliest, so bursts that wait follow each other without a
+// gap. Data paths: each port delivers one row per bank and cycle to every member of the gang (broadcast). Not modelled:
+// physical routing delay between distant banks (it would add pipeline registers, that is latency).
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,6 @@ public:
     [[nodiscard]] std::uint64_t num_requests_received() const;
 
 private:
-
     void edge() override;
     [[nodiscard]] Cycle next_event() const override;
     void advance(Cycle n) override;
@@ -52,9 +51,9 @@ private:
     [[nodiscard]] bool claimed(const PortRequest& request) const;
     void grant(const PortRequest& request);
 
-    std::vector<int> ram_ports_;                        // ports of each memory
-    std::vector<std::array<Cycle, 2>> busy_until_;      // first edge at which a port may be granted again
-    std::vector<std::uint32_t> claim_mark_;             // memories claimed by an older request, by arbitration round
+    std::vector<int> ram_ports_;                    // ports of each memory
+    std::vector<std::array<Cycle, 2>> busy_until_;  // first edge at which a port may be granted again
+    std::vector<std::uint32_t> claim_mark_;         // memories claimed by an older request, by arbitration round
     std::uint32_t round_ = 0;
     std::vector<std::unique_ptr<RequestIn>> requests_;  // by client
     std::vector<PortRequest> waiting_;                  // oldest first

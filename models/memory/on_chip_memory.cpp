@@ -14,15 +14,16 @@ OnChipMemory::OnChipMemory(const sc_core::sc_module_name& name, const std::vecto
     }
 }
 
-const RamGeometry& OnChipMemory::geometry(RamId ram) const { return rams_[index_of(ram)]; }
+const RamGeometry& OnChipMemory::geometry(RamId ram) const {
+    return rams_[index_of(ram)];
+}
 
 float* OnChipMemory::words(RamId ram) {
     SIM_CHECK(rams_[index_of(ram)].kind == kind_, name() << " holds no memory " << index_of(ram));
     return words_[index_of(ram)].data();
 }
 
-void OnChipMemory::record_read(RamId ram, std::int64_t words, std::int64_t row_accesses,
-                               std::int64_t conflict_cycles) {
+void OnChipMemory::record_read(RamId ram, std::int64_t words, std::int64_t row_accesses, std::int64_t conflict_cycles) {
     RamStats& stats = stats_[index_of(ram)];
     stats.num_words_read += static_cast<std::uint64_t>(words);
     stats.num_row_reads += static_cast<std::uint64_t>(row_accesses);

@@ -9,7 +9,9 @@ Pe::Pe(const EngineConfig& config, std::size_t accumulators)
       next_issue_(accumulators, 0),
       add_latency_(static_cast<std::uint64_t>(config.add_latency_cycles)) {}
 
-bool Pe::can_issue(std::size_t accumulator) const { return !issued_ && cycle_ >= next_issue_[accumulator]; }
+bool Pe::can_issue(std::size_t accumulator) const {
+    return !issued_ && cycle_ >= next_issue_[accumulator];
+}
 
 void Pe::issue(std::size_t accumulator, float a, float b) {
     multiplier_[0] = Stage{true, accumulator, a * b};

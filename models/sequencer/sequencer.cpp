@@ -73,7 +73,9 @@ Cycle Sequencer::next_event() const {
     return issue_allowed_ > cycle() ? issue_allowed_ - cycle() : 1;
 }
 
-void Sequencer::advance(Cycle n) { (active_ ? stats_.stall_dependence_cycles : stats_.idle_cycles) += n; }
+void Sequencer::advance(Cycle n) {
+    (active_ ? stats_.stall_dependence_cycles : stats_.idle_cycles) += n;
+}
 
 void Sequencer::start_step(const Doorbell& doorbell) {
     active_ = true;

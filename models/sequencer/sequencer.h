@@ -21,9 +21,9 @@ namespace contraflow {
 struct KernelRecord {
     std::uint32_t step = 0;
     std::uint32_t kernel = 0;
-    Cycle start = 0;       // edge that posts the command
-    Cycle end = 0;         // edge that sees the kernel done
-    UnitCycles cycles;     // of the unit (of the gang's first engine); sums to end - start
+    Cycle start = 0;    // edge that posts the command
+    Cycle end = 0;      // edge that sees the kernel done
+    UnitCycles cycles;  // of the unit (of the gang's first engine); sums to end - start
     std::uint64_t macs = 0;
     std::uint16_t unit = 0;
     std::uint16_t gang_size = 1;
@@ -45,21 +45,21 @@ public:
     };
 
     struct Stats {
-        std::uint64_t busy_cycles = 0;               // edges that issued a kernel or took a completion
-        std::uint64_t stall_dependence_cycles = 0;   // nothing could be issued: dependences are open or units busy
-        std::uint64_t idle_cycles = 0;               // no step
+        std::uint64_t busy_cycles = 0;              // edges that issued a kernel or took a completion
+        std::uint64_t stall_dependence_cycles = 0;  // nothing could be issued: dependences are open or units busy
+        std::uint64_t idle_cycles = 0;              // no step
         std::uint64_t num_kernels = 0;
         std::uint64_t num_steps = 0;
     };
 
-    sc_core::sc_export<MailboxIf<Doorbell>> doorbell_in;                                 // from the host
-    sc_core::sc_port<MailboxIf<StepDone>> done_out;                                      // to the host
-    std::vector<std::unique_ptr<sc_core::sc_port<MailboxIf<KernelStart>>>> engine_out;   // commands, one per engine
-    std::vector<std::unique_ptr<sc_core::sc_port<MailboxIf<KernelStart>>>> vector_out;   // commands, one per unit
-    sc_core::sc_port<MailboxIf<KernelStart>> dma_out;                                    // commands
-    std::vector<std::unique_ptr<sc_core::sc_export<MailboxIf<KernelDone>>>> engine_in;   // completions
-    std::vector<std::unique_ptr<sc_core::sc_export<MailboxIf<KernelDone>>>> vector_in;   // completions
-    sc_core::sc_export<MailboxIf<KernelDone>> dma_in;                                    // completions
+    sc_core::sc_export<MailboxIf<Doorbell>> doorbell_in;                                // from the host
+    sc_core::sc_port<MailboxIf<StepDone>> done_out;                                     // to the host
+    std::vector<std::unique_ptr<sc_core::sc_port<MailboxIf<KernelStart>>>> engine_out;  // commands, one per engine
+    std::vector<std::unique_ptr<sc_core::sc_port<MailboxIf<KernelStart>>>> vector_out;  // commands, one per unit
+    sc_core::sc_port<MailboxIf<KernelStart>> dma_out;                                   // commands
+    std::vector<std::unique_ptr<sc_core::sc_export<MailboxIf<KernelDone>>>> engine_in;  // completions
+    std::vector<std::unique_ptr<sc_core::sc_export<MailboxIf<KernelDone>>>> vector_in;  // completions
+    sc_core::sc_export<MailboxIf<KernelDone>> dma_in;                                   // completions
 
     Sequencer(const sc_core::sc_module_name& name, ClockDomain& clock, const Config& config);
 

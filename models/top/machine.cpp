@@ -124,8 +124,7 @@ void Machine::run(const std::vector<Sample>& samples) {
     }
     const ScopedFlushToZero flush;
     host->queue(samples);
-    const sc_core::sc_time slice =
-        sc_core::sc_time::from_value(clk.edge_ps(static_cast<Cycle>(kStuckCycles)));
+    const sc_core::sc_time slice = sc_core::sc_time::from_value(clk.edge_ps(static_cast<Cycle>(kStuckCycles)));
     while (!host->finished()) {
         const std::uint64_t grants = interconnect->stats().num_grants;
         const std::size_t kernels = sequencer->kernels().size();
@@ -146,9 +145,13 @@ void Machine::run(const std::vector<Sample>& samples) {
     settle(*sequencer);
 }
 
-float* Machine::words(RamId ram) { return memory_of(ram).words(ram); }
+float* Machine::words(RamId ram) {
+    return memory_of(ram).words(ram);
+}
 
-const RamStats& Machine::ram_stats(RamId ram) const { return memory_of(ram).stats(ram); }
+const RamStats& Machine::ram_stats(RamId ram) const {
+    return memory_of(ram).stats(ram);
+}
 
 OnChipMemory& Machine::memory_of(RamId ram) const {
     switch (program_.rams[index_of(ram)].kind) {

@@ -15,12 +15,8 @@ namespace {
 constexpr float kSqrtHalf = 0.70710678118654752F;
 constexpr float kInvSqrtTwoPi = 0.39894228040143268F;
 
-float reciprocal(std::int64_t n) { return 1.0F / static_cast<float>(n); }
-
-// Offsets 0, 1, 2, ...: the row lies side by side.
-bool is_contiguous(const std::vector<std::int32_t>& table, std::size_t n) {
-    return table.size() == n && table.front() == 0 && table.back() == static_cast<std::int32_t>(n) - 1 &&
-           std::is_sorted(table.begin(), table.end());
+float reciprocal(std::int64_t n) {
+    return 1.0F / static_cast<float>(n);
 }
 
 }  // namespace
@@ -102,7 +98,7 @@ float* VectorFunction::row_of(const AccessTable& access, std::int64_t row) const
 
 const float* VectorFunction::load(const AccessTable& access, std::int64_t row, std::vector<float>& buffer) const {
     const float* words = row_of(access, row);
-    if (is_contiguous(access.col, cols_)) {
+    if (access.col_contiguous) {
         return words;
     }
     for (std::size_t j = 0; j < cols_; ++j) {
@@ -113,7 +109,7 @@ const float* VectorFunction::load(const AccessTable& access, std::int64_t row, s
 
 void VectorFunction::store(const AccessTable& access, std::int64_t row, const float* values) const {
     float* words = row_of(access, row);
-    if (is_contiguous(access.col, cols_)) {
+    if (access.col_contiguous) {
         std::copy(values, values + cols_, words);
         return;
     }

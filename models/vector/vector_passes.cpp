@@ -6,10 +6,16 @@ namespace contraflow {
 
 namespace {
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+    return (a + b - 1) / b;
+}
 
-StreamUse in(std::uint8_t operand, StreamShape shape = StreamShape::Elements) { return {false, operand, shape}; }
-StreamUse out(std::uint8_t operand, StreamShape shape = StreamShape::Elements) { return {true, operand, shape}; }
+StreamUse in(std::uint8_t operand, StreamShape shape = StreamShape::Elements) {
+    return {false, operand, shape};
+}
+StreamUse out(std::uint8_t operand, StreamShape shape = StreamShape::Elements) {
+    return {true, operand, shape};
+}
 
 const AccessTable& access_of(const VectorSegmentCommand& segment, const StreamUse& stream) {
     return stream.output ? segment.out[stream.operand] : segment.in[stream.operand];
@@ -267,8 +273,7 @@ RowCost vector_row_cost(const VectorConfig& config, const EngineConfig& engine, 
         const std::int64_t end = std::min(begin + lanes, cols);
         const std::int64_t count = end - begin;
         const std::int64_t alu = std::max<std::int64_t>({1, pass.adds, pass.multiplies});
-        const std::int64_t special =
-            (pass.exps + pass.erfs + pass.tanhs) * ceil_div(count, config.special_lanes);
+        const std::int64_t special = (pass.exps + pass.erfs + pass.tanhs) * ceil_div(count, config.special_lanes);
         const std::int64_t work = std::max(alu, special);
         const std::int64_t paced = std::max(work, accumulate);
         uses.clear();
@@ -331,8 +336,8 @@ std::uint64_t vector_pass_latency(const VectorConfig& config, const EngineConfig
                          pass.serial_adds * engine.add_latency_cycles;
     if (pass.row_reductions > 0) {
         const std::int64_t accumulators = reduction_accumulators(segment.cols);
-        chain += std::int64_t{log2_of(accumulators)} * engine.add_latency_cycles +
-                 ceil_div(accumulators, config.lanes) - 1;
+        chain +=
+            std::int64_t{log2_of(accumulators)} * engine.add_latency_cycles + ceil_div(accumulators, config.lanes) - 1;
     }
     const std::int64_t write = pass.writes.empty() ? 0 : 1;
     return static_cast<std::uint64_t>(read + chain + write);

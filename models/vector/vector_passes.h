@@ -1,13 +1,12 @@
 // What each vector operation does in hardware: its passes over the data, and what an element of each pass costs.
 // Plain C++; the numbers behind docs/timing.md, "Vector unit".
 //
-// A pass streams rows of `cols` elements through the lanes. One beat is up to `lanes` neighbouring elements of a row; it
-// takes as long as its slowest part:
-//   lanes:     max(adds, multiplies) cycles (each lane starts one add and one multiply per cycle), compares count as adds
-//   specials:  special operations x ceil(elements / special_lanes)
-//   memory:    for every memory, the access costs of the beat's operands, through the ports the pass holds of it
-//   row sums:  an accumulator takes one add per add_latency cycles (accumulators are 128 or fewer, see step.h)
-//   col sums:  likewise, one accumulator per column
+// A pass streams rows of `cols` elements through the lanes. One beat is up to `lanes` neighbouring elements of a row;
+// it takes as long as its slowest part:
+//   lanes:     max(adds, multiplies) cycles (each lane starts one add and one multiply per cycle), compares count as
+//   adds specials:  special operations x ceil(elements / special_lanes) memory:    for every memory, the access costs
+//   of the beat's operands, through the ports the pass holds of it row sums:  an accumulator takes one add per
+//   add_latency cycles (accumulators are 128 or fewer, see step.h) col sums:  likewise, one accumulator per column
 // A row reduction's tree is a pipelined tree beside the lanes: its latency ends the pass, its throughput is one beat of
 // partial sums per cycle.
 #pragma once
@@ -34,14 +33,14 @@ struct StreamUse {
 
 struct VectorPass {
     std::vector<StreamUse> reads, writes;
-    int adds = 0, multiplies = 0;          // per element, on the lanes
-    int exps = 0, erfs = 0, tanhs = 0;     // per element, on the special lanes
+    int adds = 0, multiplies = 0;       // per element, on the lanes
+    int exps = 0, erfs = 0, tanhs = 0;  // per element, on the special lanes
     int row_reductions = 0;
     bool column_reduction = false;
-    int scalar_latency_cycles = 0;         // after a row's reduction: divide, square root, ...
-    bool single_row = false;               // one row whatever the segment's rows: writing a column sum
-    bool serial_rows = false;              // rows follow each other through memory: each drains before the next
-    std::int64_t serial_adds = 0;          // dependent adds at the end of the pass
+    int scalar_latency_cycles = 0;  // after a row's reduction: divide, square root, ...
+    bool single_row = false;        // one row whatever the segment's rows: writing a column sum
+    bool serial_rows = false;       // rows follow each other through memory: each drains before the next
+    std::int64_t serial_adds = 0;   // dependent adds at the end of the pass
 };
 
 // The passes of a segment, in order. Segments with more rows than row_registers run all passes on one group of rows

@@ -30,7 +30,9 @@ VectorUnit::VectorUnit(const sc_core::sc_module_name& name, ClockDomain& clock, 
     grant_in.bind(grants_);
 }
 
-void VectorUnit::start_of_simulation() { memory.resolve(config_.program->rams); }
+void VectorUnit::start_of_simulation() {
+    memory.resolve(config_.program->rams);
+}
 
 void VectorUnit::edge() {
     // 1. A command starts a kernel.
@@ -124,8 +126,8 @@ void VectorUnit::take_grants() {
             const float* words = memory.words(sample.ram);
             tokens_.resize(static_cast<std::size_t>(segment.rows));
             for (std::int64_t i = 0; i < segment.rows; ++i) {
-                std::memcpy(&tokens_[static_cast<std::size_t>(i)],
-                            words + sample.base + AccessTable::at(sample.col, i), sizeof(std::int32_t));
+                std::memcpy(&tokens_[static_cast<std::size_t>(i)], words + sample.base + AccessTable::at(sample.col, i),
+                            sizeof(std::int32_t));
             }
             function_.set_tokens(tokens_);
             memory.of(sample.ram).record_read(sample.ram, segment.rows, segment.rows, 0);
@@ -152,8 +154,7 @@ void VectorUnit::take_grants() {
             }
             for (std::size_t i = 0; i < pass.pass.writes.size(); ++i) {
                 const RamId ram = access_of(segment, pass.pass.writes[i]).ram;
-                memory.of(ram).record_write(ram, cost.writes[i].words, cost.writes[i].rows,
-                                            cost.writes[i].conflicts);
+                memory.of(ram).record_write(ram, cost.writes[i].words, cost.writes[i].rows, cost.writes[i].conflicts);
                 stats_.num_words_written += static_cast<std::uint64_t>(cost.writes[i].words);
             }
         }
@@ -163,8 +164,7 @@ void VectorUnit::take_grants() {
         stats_.num_elements += elements;
         stats_.num_adds += elements * static_cast<std::uint64_t>(pass.pass.adds);
         stats_.num_multiplies += elements * static_cast<std::uint64_t>(pass.pass.multiplies);
-        stats_.num_specials +=
-            elements * static_cast<std::uint64_t>(pass.pass.exps + pass.pass.erfs + pass.pass.tanhs);
+        stats_.num_specials += elements * static_cast<std::uint64_t>(pass.pass.exps + pass.pass.erfs + pass.pass.tanhs);
     }
 }
 
@@ -252,7 +252,9 @@ void VectorUnit::finish_kernel() {
     done_out->post(done);
 }
 
-void VectorUnit::count_waiting(Cycle n) { (s_.requested ? kernel_cycles_.port : kernel_cycles_.pipeline) += n; }
+void VectorUnit::count_waiting(Cycle n) {
+    (s_.requested ? kernel_cycles_.port : kernel_cycles_.pipeline) += n;
+}
 
 VectorUnit::SegmentPlan& VectorUnit::plan() {
     std::vector<SegmentPlan>& segments = plans_[s_.start.command];
@@ -272,8 +274,8 @@ VectorUnit::SegmentPlan& VectorUnit::plan() {
         std::size_t combinations = 1;
         for (const auto* streams : {&pass.reads, &pass.writes}) {
             for (const StreamUse& stream : *streams) {
-                combinations *= static_cast<std::size_t>(
-                    config_.program->rams[index_of(access_of(segment, stream).ram)].lanes);
+                combinations *=
+                    static_cast<std::size_t>(config_.program->rams[index_of(access_of(segment, stream).ram)].lanes);
             }
         }
         pass_plan.rows.resize(combinations);
@@ -298,9 +300,7 @@ VectorUnit::SegmentPlan& VectorUnit::plan() {
 std::int64_t VectorUnit::pass_rows() const {
     const auto& passes = plans_[s_.start.command][s_.segment].passes;
     // A column sum takes all rows in one group: its registers are by column.
-    return passes[s_.pass].pass.single_row         ? 1
-           : passes[s_.pass].pass.column_reduction ? segment().rows
-                                                   : s_.group_end;
+    return passes[s_.pass].pass.single_row ? 1 : passes[s_.pass].pass.column_reduction ? segment().rows : s_.group_end;
 }
 
 const RowCost& VectorUnit::row_cost(PassPlan& plan, std::int64_t row) {
@@ -341,8 +341,7 @@ std::string VectorUnit::state_text() const {
         return "idle";
     }
     return config_.program->kernels[s_.start.kernel].name + ": segment " + std::to_string(s_.segment) + ", pass " +
-           std::to_string(s_.pass) + ", row " + std::to_string(s_.next_row) +
-           (s_.requested ? ", waits for ports" : "");
+           std::to_string(s_.pass) + ", row " + std::to_string(s_.next_row) + (s_.requested ? ", waits for ports" : "");
 }
 
 }  // namespace contraflow

@@ -2,12 +2,12 @@
 // lanes for exp, erf and tanh, a pipelined reduction tree, and one divider, square root and logarithm for row scalars.
 //
 // A kernel is a list of segments, a segment a list of passes over its rows (vector_passes.h). Rows move in bursts of
-// about vector.burst_beats beats, whole rows, one port grant each; bursts of a pass follow each other without a gap; the
-// next pass starts when the last result of the one before is there. Throughput and latency: docs/timing.md.
+// about vector.burst_beats beats, whole rows, one port grant each; bursts of a pass follow each other without a gap;
+// the next pass starts when the last result of the one before is there. Throughput and latency: docs/timing.md.
 // Approximation: the ports of a pass's results are held during the same edges as those of its operands, not shifted by
-// the pipeline's depth. Their number and length are right; another burst can be let in early or late by up to that depth
-// (at most about 60 cycles), nothing is gained or lost within the unit. The column sums of a segment have a register each
-// (2 x cols words of LUTRAM at most).
+// the pipeline's depth. Their number and length are right; another burst can be let in early or late by up to that
+// depth (at most about 60 cycles), nothing is gained or lost within the unit. The column sums of a segment have a
+// register each (2 x cols words of LUTRAM at most).
 #pragma once
 
 #include <memory>
@@ -28,8 +28,8 @@ public:
         VectorConfig vector;
         EngineConfig engine;  // adder and multiplier latency
         const Program* program = nullptr;
-        int index = 0;        // of this unit
-        int client = 0;       // its number at the interconnect
+        int index = 0;   // of this unit
+        int client = 0;  // its number at the interconnect
         bool values = true;
     };
 
@@ -37,7 +37,7 @@ public:
         UnitCycles cycles;
         std::uint64_t idle_cycles = 0;
         std::uint64_t num_kernels = 0;
-        std::uint64_t num_elements = 0;       // element passes
+        std::uint64_t num_elements = 0;  // element passes
         std::uint64_t num_adds = 0, num_multiplies = 0, num_specials = 0;
         std::uint64_t num_words_read = 0, num_words_written = 0;
         std::uint64_t num_requests = 0;
@@ -58,7 +58,7 @@ private:
     struct PassPlan {
         VectorPass pass;
         std::uint64_t latency_cycles = 0;
-        std::vector<RowCost> rows;      // by combined residue of the streams' row addresses
+        std::vector<RowCost> rows;  // by combined residue of the streams' row addresses
         std::vector<bool> known;
     };
     struct SegmentPlan {

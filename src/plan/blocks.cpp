@@ -1,13 +1,15 @@
 #include "plan/blocks.h"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 
 namespace contraflow {
 
 namespace {
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+    return (a + b - 1) / b;
+}
 
 // RAMB18s of a depth x width array; a RAMB36 counts as two.
 std::int64_t bram18_of(std::int64_t depth, std::int64_t width, int ports) {
@@ -16,7 +18,7 @@ std::int64_t bram18_of(std::int64_t depth, std::int64_t width, int ports) {
         bool dual_port;
     };
     static constexpr Shape kShapes[] = {
-        {16384, 1, 1, true}, {8192, 2, 1, true}, {4096, 4, 1, true},  {2048, 9, 1, true},  {1024, 18, 1, true},
+        {16384, 1, 1, true}, {8192, 2, 1, true},  {4096, 4, 1, true},  {2048, 9, 1, true}, {1024, 18, 1, true},
         {512, 36, 1, false}, {32768, 1, 2, true}, {16384, 2, 2, true}, {8192, 4, 2, true}, {4096, 9, 2, true},
         {2048, 18, 2, true}, {1024, 36, 2, true}, {512, 72, 2, false}};
     std::int64_t best = 0;
@@ -60,8 +62,8 @@ std::vector<std::string> overflows_of(const BlockCount& blocks, const DeviceConf
     std::vector<std::string> lines;
     const auto check = [&](const char* what, std::int64_t used, std::int64_t available) {
         if (used > available) {
-            lines.push_back(fmt::format("{} needs {} {}, {} leaves {}: {} too many", "the plan", used, what, device.name,
-                                        available, used - available));
+            lines.push_back(fmt::format("{} needs {} {}, {} leaves {}: {} too many", "the plan", used, what,
+                                        device.name, available, used - available));
         }
     };
     check("BRAM36", blocks.bram36(), device.available_bram36);

@@ -71,8 +71,8 @@ std::vector<std::vector<std::int64_t>> split_points(const Step& step) {
     std::vector<Splits> splits(step.tensors.size());
     for (const Kernel& kernel : step.kernels) {
         if (const auto* contraction = std::get_if<Contraction>(&kernel.work)) {
-            for (const Access* access : {&contraction->a, &contraction->b, &contraction->out, &contraction->bias,
-                                         &contraction->residual}) {
+            for (const Access* access :
+                 {&contraction->a, &contraction->b, &contraction->out, &contraction->bias, &contraction->residual}) {
                 add_access(splits, *access);
             }
         } else if (const auto* vector = std::get_if<VectorKernel>(&kernel.work)) {

@@ -8,7 +8,9 @@ namespace contraflow {
 
 namespace {
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+    return (a + b - 1) / b;
+}
 
 struct Candidate {
     TileMapping mapping;
@@ -27,8 +29,7 @@ std::uint64_t conflict_free_cycles(const EngineConfig& engine, const Contraction
         for (std::int64_t col = 0; col < view.cols; col += gang_cols * mapping.col_interleave) {
             const std::int64_t cols = std::min(gang_cols * mapping.col_interleave, view.cols - col);
             const std::int64_t slots = ceil_div(rows, gang_rows) * ceil_div(cols, gang_cols);
-            const std::int64_t group =
-                std::max<std::int64_t>(engine.partial_sums * slots, engine.add_latency_cycles);
+            const std::int64_t group = std::max<std::int64_t>(engine.partial_sums * slots, engine.add_latency_cycles);
             const std::int64_t compute = command.depth * group / engine.partial_sums;
             const std::int64_t write = slots * std::min<std::int64_t>(engine.rows, rows);
             total += static_cast<std::uint64_t>(std::max(compute, write) + 2);
@@ -37,28 +38,25 @@ std::uint64_t conflict_free_cycles(const EngineConfig& engine, const Contraction
     return total * static_cast<std::uint64_t>(command.batch);
 }
 
+// Every tile but the last as the first one, which is full.
 std::uint64_t predicted_cycles(const EngineConfig& engine, const std::vector<RamGeometry>& rams,
                                const ContractionCommand& command, const TileMapping& mapping) {
     TileTiming timing(engine, rams, command, mapping);
-    const std::int64_t per_batch = timing.num_tiles() / command.batch;
-    std::uint64_t total = timing.pipeline_cycles() + timing.write_latency_cycles();
-    std::uint64_t pending_write = 0;
-    std::uint64_t batch_total = 0;
-    for (std::int64_t i = 0; i < per_batch; ++i) {
-        const Tile tile = timing.tile(i);
+    const Tile first = timing.tile(0);
+    const Tile last = timing.tile(timing.num_tiles() - 1);
+    const auto cost = [&](const Tile& tile) {
         const StreamCost& stream = timing.stream(tile, 0);
-        batch_total += std::max(stream.cycles + stream.fold, pending_write);
-        pending_write = timing.write(tile, 0).cycles;
-    }
-    total += batch_total * static_cast<std::uint64_t>(command.batch) + pending_write;
-    return total;
+        return std::max(stream.cycles + stream.fold, timing.write(tile, 0).cycles);
+    };
+    return timing.pipeline_cycles() + timing.write_latency_cycles() + timing.write(last, 0).cycles + cost(last) +
+           cost(first) * static_cast<std::uint64_t>(timing.num_tiles() - 1);
 }
 
 }  // namespace
 
 MappingChoice choose_mappings(const EngineConfig& engine, const std::vector<RamGeometry>& rams,
                               const ContractionCommand& command, int engines) {
-    constexpr std::size_t kTriedExactly = 6;
+    constexpr std::size_t kTriedExactly = 4;
     MappingChoice choice;
     choice.mappings.resize(static_cast<std::size_t>(engines) + 1);
     choice.cycles.resize(static_cast<std::size_t>(engines) + 1);

@@ -376,7 +376,8 @@ PlannedStep plan_step(const Step& step, const Config& config, const PlanOptions&
         }
         plan.overflows = overflows_of(plan.blocks, config.device);
         find_peak(step, plan);
-        if (share && plan.blocks.bram18 >= planned.plan.blocks.bram18 && plan.blocks.urams >= planned.plan.blocks.urams) {
+        if (share && plan.blocks.bram18 >= planned.plan.blocks.bram18 &&
+            plan.blocks.urams >= planned.plan.blocks.urams) {
             break;  // sharing saves nothing: the plain plan stands
         }
         std::vector<std::vector<std::uint32_t>> dependences = kernel_dependences(step);

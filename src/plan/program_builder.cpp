@@ -24,8 +24,7 @@ public:
     Program build(const std::vector<std::vector<std::uint32_t>>& dependences) {
         if (step_.sample != kNoTensor) {
             program_.sample = table_of(step_.sample, 0);
-            program_.sample.col =
-                offset_table(placement(step_.sample), {{step_.tensor(step_.sample).words(), 1}});
+            program_.sample.col = offset_table(placement(step_.sample), {{step_.tensor(step_.sample).words(), 1}});
         }
         std::vector<std::uint64_t> cycles;
         for (std::size_t i = 0; i < step_.kernels.size(); ++i) {
@@ -76,7 +75,7 @@ private:
         table.col = offset_table(place, access.col);
         table.depth = offset_table(place, access.depth);
         set_token(table, place, access.token);
-        check_bounds(table, access.tensor);
+        complete(table, access.tensor);
         return table;
     }
 
@@ -96,7 +95,7 @@ private:
             table.col = offset_table(place, {{3, 1}});
         }
         set_token(table, place, operand.token);
-        check_bounds(table, operand.tensor);
+        complete(table, operand.tensor);
         return table;
     }
 
@@ -108,7 +107,8 @@ private:
     }
 
     // No access leaves its tensor, whatever the indices: the largest offset of each table, added up.
-    void check_bounds(const AccessTable& table, TensorId tensor) const {
+    void complete(AccessTable& table, TensorId tensor) const {
+        table.find_runs();
         std::int64_t last = table.base;
         for (const auto* offsets : {&table.batch, &table.row, &table.col, &table.depth}) {
             if (!offsets->empty()) {
@@ -242,8 +242,8 @@ private:
         }
         const auto [entry, is_new] = choices_.try_emplace(std::move(key));
         if (is_new) {
-            entry->second =
-                choose_mappings(config_.engine, program_.rams, command, config_.schedule_split ? config_.engine.count : 1);
+            entry->second = choose_mappings(config_.engine, program_.rams, command,
+                                            config_.schedule_split ? config_.engine.count : 1);
             // Without splitting a kernel runs on one engine however many are free.
             entry->second.mappings.resize(static_cast<std::size_t>(config_.engine.count) + 1);
             entry->second.cycles.resize(static_cast<std::size_t>(config_.engine.count) + 1,

@@ -26,9 +26,13 @@ Simulation::Simulation(const Config& config, Step step, const SimulationOptions&
 
 Simulation::~Simulation() = default;
 
-const Plan& Simulation::plan() const { return planned_->plan; }
+const Plan& Simulation::plan() const {
+    return planned_->plan;
+}
 
-const Program& Simulation::program() const { return planned_->program; }
+const Program& Simulation::program() const {
+    return planned_->program;
+}
 
 void Simulation::set(TensorId tensor, const std::vector<float>& values) {
     const Placement& placement = planned_->plan.placements[index_of(tensor)];
@@ -57,7 +61,9 @@ std::vector<float> Simulation::get(TensorId tensor) const {
     return values;
 }
 
-void Simulation::set_sample(const Sample& sample) { set(step_.sample, HostDriver::sample_words(sample)); }
+void Simulation::set_sample(const Sample& sample) {
+    set(step_.sample, HostDriver::sample_words(sample));
+}
 
 std::vector<StepOutcome> Simulation::run(const std::vector<Sample>& samples,
                                          const std::function<void(const StepOutcome&)>& on_step) {

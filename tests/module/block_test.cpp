@@ -86,7 +86,9 @@ struct Bench {
     Countdown countdown;
 
     Bench(RunMode run_mode, std::int64_t hz, std::int64_t other_hz, const std::vector<int>& work)
-        : clk("clk", hz, run_mode), clk_other("clk_other", other_hz, run_mode), source("source", clk, work),
+        : clk("clk", hz, run_mode),
+          clk_other("clk_other", other_hz, run_mode),
+          source("source", clk, work),
           countdown("countdown", clk_other) {
         source.out.bind(countdown.in);
         countdown.out.bind(source.answers);

@@ -1,5 +1,5 @@
-// Contractions run alone take exactly the cycles of the closed form in docs/timing.md, "Engine", computed here from loop
-// bounds and configuration without any code of the engine.
+// Contractions run alone take exactly the cycles of the closed form in docs/timing.md, "Engine", computed here from
+// loop bounds and configuration without any code of the engine.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -12,7 +12,9 @@ using namespace contraflow::test;
 
 namespace {
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+    return (a + b - 1) / b;
+}
 
 // The recurrence of docs/timing.md for conflict-free memories, with tiles of row_slots x col_slots outputs per PE.
 std::int64_t closed_form(const Config& config, const ProductShape& shape, std::int64_t row_interleave,
@@ -211,8 +213,8 @@ TEST_CASE("leap counts what clocked counts, kernel by kernel") {
     config.engine.rows = 3;
     config.engine.interleave = 4;
     config.memory.banks = 8;
-    for (const ProductShape& shape : {ProductShape{2, 2, 2}, ProductShape{17, 19, 23, true, false},
-                                      ProductShape{9, 31, 5, false, true, 4}}) {
+    for (const ProductShape& shape :
+         {ProductShape{2, 2, 2}, ProductShape{17, 19, 23, true, false}, ProductShape{9, 31, 5, false, true, 4}}) {
         const KernelResult clocked = run_alone(config, product_step(shape), RunMode::Clocked);
         const KernelResult leap = run_alone(config, product_step(shape), RunMode::Leap);
         CHECK(clocked.cycles == leap.cycles);

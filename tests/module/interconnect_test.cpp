@@ -46,9 +46,7 @@ private:
             ++next_;
         }
     }
-    Cycle next_event() const override {
-        return next_ < orders_.size() ? orders_[next_].at - cycle() : kNever;
-    }
+    Cycle next_event() const override { return next_ < orders_.size() ? orders_[next_].at - cycle() : kNever; }
     void advance(Cycle) override {}
 };
 

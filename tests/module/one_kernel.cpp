@@ -133,10 +133,17 @@ KernelResult run_alone(const Config& config, const Step& step, RunMode run_mode)
         for (const auto& engine : simulation.machine().engines) {
             macs += engine->stats().num_macs;
         }
-        return std::vector<std::uint64_t>{record.end - record.start, cycles.busy,       cycles.dependency,
-                                          cycles.bank,               cycles.port,       cycles.write_back,
-                                          cycles.dram,               cycles.pipeline,   macs,
-                                          record.gang_size,          cycles.total()};
+        return std::vector<std::uint64_t>{record.end - record.start,
+                                          cycles.busy,
+                                          cycles.dependency,
+                                          cycles.bank,
+                                          cycles.port,
+                                          cycles.write_back,
+                                          cycles.dram,
+                                          cycles.pipeline,
+                                          macs,
+                                          record.gang_size,
+                                          cycles.total()};
     });
     KernelResult result;
     result.cycles = numbers[0];

@@ -11,7 +11,9 @@ using namespace contraflow::test;
 
 namespace {
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+    return (a + b - 1) / b;
+}
 
 std::int64_t log2_of(std::int64_t power) {
     std::int64_t result = 0;
@@ -166,8 +168,8 @@ TEST_CASE("more rows than row registers run in groups") {
 }
 
 TEST_CASE("vector kernels count the same under leap") {
-    for (const VectorOp op : {VectorOp::LayerNormForward, VectorOp::SoftmaxForward, VectorOp::ColumnSum,
-                              VectorOp::Fill, VectorOp::GeluBackward}) {
+    for (const VectorOp op : {VectorOp::LayerNormForward, VectorOp::SoftmaxForward, VectorOp::ColumnSum, VectorOp::Fill,
+                              VectorOp::GeluBackward}) {
         Config config = vector_machine(8);
         config.memory.banks = 3;
         const Step step = vector_step(op, 9, 21, 1);

@@ -69,8 +69,7 @@ TEST_CASE("the cost is the definition, for random sets") {
             fullest = std::max(fullest, own.size());
             all += own.size();
         }
-        const AccessCost cost =
-            counter.cost(ram, base, offsets.data(), static_cast<std::int64_t>(offsets.size()));
+        const AccessCost cost = counter.cost(ram, base, offsets.data(), static_cast<std::int64_t>(offsets.size()));
         CHECK(static_cast<std::size_t>(cost.cycles) == fullest);
         CHECK(static_cast<std::size_t>(cost.rows) == all);
         // Moving the set by whole rows rotates the banks and changes nothing.

@@ -12,7 +12,8 @@ using namespace contraflow;
 namespace {
 
 // Cycles until the last multiply-accumulate of `depth` x `outputs` has issued, in the engine's order.
-std::uint64_t issue_cycles(const EngineConfig& config, std::int64_t outputs, std::int64_t depth, std::vector<float>* sums) {
+std::uint64_t issue_cycles(const EngineConfig& config, std::int64_t outputs, std::int64_t depth,
+                           std::vector<float>* sums) {
     const auto partials = static_cast<std::size_t>(config.partial_sums);
     Pe pe(config, static_cast<std::size_t>(outputs) * partials);
     for (std::int64_t k = 0; k < depth; ++k) {
