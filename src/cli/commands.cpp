@@ -6,6 +6,7 @@ const std::vector<Command>& commands() {
     static const std::vector<Command> table{
         {"run", "train on the simulated machine and report cycles, stalls, memory and energy", train_command},
         {"check", "validate a design and plan its memory, without simulating", check_command},
+        {"verify", "run vector files through the machine and compare", verify_command},
         {"keys", "list every configuration key", keys_command},
         {"kernels", "list the kernels of a training step with shapes, MACs and bytes", kernels_command},
         {"devices", "list the FPGAs that have a device file", devices_command},

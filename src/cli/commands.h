@@ -20,6 +20,7 @@ struct Command {
 
 int train_command(const Arguments& args);
 int check_command(const Arguments& args);
+int verify_command(const Arguments& args);
 int keys_command(const Arguments& args);
 int devices_command(const Arguments& args);
 int kernels_command(const Arguments& args);
