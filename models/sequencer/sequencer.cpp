@@ -163,28 +163,36 @@ bool Sequencer::issue_best() {
     if (config_.policy == SchedulePolicy::Serial) {
         // Program order: the next kernel is the lowest one, and only when nothing runs.
         const std::uint32_t kernel = *std::min_element(ready_.begin(), ready_.end());
-        return running_ == 0 && issue_kernel(kernel, config_.program->kernels[kernel].priority);
+        return running_ == 0 && issue_kernel(kernel, 1);
     }
-    const std::uint64_t weight = ready_weight();
+    const int sharers = equally_urgent();
     for (const std::uint32_t kernel : ready_) {
-        if (issue_kernel(kernel, weight)) {
+        if (issue_kernel(kernel, sharers)) {
             return true;
         }
     }
     return false;
 }
 
-// Chain lengths of the ready contractions, added up: the engines are shared in proportion.
-std::uint64_t Sequencer::ready_weight() const {
-    std::uint64_t weight = 0;
+// How many ready contractions have the longest chain behind them: they share the engines.
+int Sequencer::equally_urgent() const {
+    int count = 0;
+    std::uint64_t priority = 0;
     for (const std::uint32_t kernel : ready_) {
         const KernelCommand& command = config_.program->kernels[kernel];
-        weight += command.unit == UnitKind::Engine ? command.priority : 0;
+        if (command.unit != UnitKind::Engine) {
+            continue;
+        }
+        if (count > 0 && command.priority < priority) {
+            break;
+        }
+        priority = command.priority;
+        ++count;
     }
-    return weight;
+    return count;
 }
 
-bool Sequencer::issue_kernel(std::uint32_t kernel, std::uint64_t ready_weight) {
+bool Sequencer::issue_kernel(std::uint32_t kernel, int sharers) {
     const KernelCommand& command = config_.program->kernels[kernel];
     if (command.unit == UnitKind::Dma) {
         if (dma_busy_) {
@@ -222,10 +230,7 @@ bool Sequencer::issue_kernel(std::uint32_t kernel, std::uint64_t ready_weight) {
     if (best_length == 0) {
         return false;
     }
-    const std::uint64_t weight = std::max<std::uint64_t>(1, command.priority);
-    const auto proportional = static_cast<int>((static_cast<std::uint64_t>(total_free) * weight + ready_weight / 2) /
-                                               std::max<std::uint64_t>(weight, ready_weight));
-    const int share = std::max(1, std::min(best_length, proportional));
+    const int share = std::max(1, std::min(best_length, total_free / std::max(1, sharers)));
     const int gang = command.gang_for[static_cast<std::size_t>(share)];
     for (int i = 0; i < gang; ++i) {
         engine_busy_[static_cast<std::size_t>(best_first + i)] = true;

@@ -3,8 +3,8 @@
 // A doorbell starts a step. Descriptors are prefetched, so a kernel whose dependences completed is issued at the edge
 // that learns of it, one kernel per sequencer.decode_cycles. `serial`: program order, one kernel at a time. `overlap`:
 // every kernel whose dependences are complete may start when its unit is free, the one with the longest chain behind it
-// first. A contraction goes to a gang of neighbouring free engines: ready contractions share the free engines in
-// proportion to the chains behind them, and the descriptor says how many of a share are worth taking.
+// first. A contraction takes all neighbouring free engines that its descriptor calls useful; contractions with equally
+// long chains share the free engines evenly.
 #pragma once
 
 #include <cstdint>
@@ -80,8 +80,8 @@ private:
     void complete(const KernelDone& done);
     bool issue();
     bool issue_best();
-    [[nodiscard]] bool issue_kernel(std::uint32_t kernel, std::uint64_t ready_weight);
-    [[nodiscard]] std::uint64_t ready_weight() const;
+    [[nodiscard]] bool issue_kernel(std::uint32_t kernel, int sharers);
+    [[nodiscard]] int equally_urgent() const;
     void start_kernel(std::uint32_t kernel, int first_unit, int units);
     void insert_ready(std::uint32_t kernel);
 
