@@ -14,16 +14,17 @@ std::int64_t line_of(const RamGeometry& ram, std::int64_t address) {
 }  // namespace
 
 void AccessTable::find_runs() {
-    const auto counts_up = [](const std::vector<std::int32_t>& table) {
+    const auto step_of = [](const std::vector<std::int32_t>& table) -> std::int64_t {
+        const std::int64_t step = table.size() > 1 ? table[1] : 0;
         for (std::size_t i = 0; i < table.size(); ++i) {
-            if (table[i] != static_cast<std::int32_t>(i)) {
-                return false;
+            if (table[i] != static_cast<std::int64_t>(i) * step) {
+                return -1;
             }
         }
-        return !table.empty();
+        return step;
     };
-    row_contiguous = counts_up(row);
-    col_contiguous = counts_up(col);
+    col_contiguous = col.size() == 1 || (col.size() > 1 && step_of(col) == 1);
+    depth_step = step_of(depth);
 }
 
 AccessCost AccessCounter::cost(const RamGeometry& ram, std::int64_t base, const std::int32_t* offsets,

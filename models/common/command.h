@@ -42,11 +42,12 @@ struct AccessTable {
     RamId ram{};
     std::int64_t base = 0;
     std::vector<std::int32_t> batch, row, col, depth;
-    bool row_contiguous = false, col_contiguous = false;  // the table is 0, 1, 2, ... (find_runs)
-    TokenDigit token;                                     // stride in physical words
-    std::int64_t begin = 0, end = 0;                      // physical words of the tensor: every access stays inside
+    bool col_contiguous = false;      // the table is 0, 1, 2, ... (find_runs)
+    std::int64_t depth_step = -1;     // distance of contraction indices that are evenly apart, else -1 (find_runs)
+    TokenDigit token;                 // stride in physical words
+    std::int64_t begin = 0, end = 0;  // physical words of the tensor: every access stays inside
 
-    // Sets the contiguous flags from the tables. Call when they are complete.
+    // Finds regular tables, which cost less to walk. Call when the tables are complete.
     void find_runs();
 
     [[nodiscard]] static std::int64_t at(const std::vector<std::int32_t>& table, std::int64_t index) {

@@ -4,26 +4,12 @@
 #include <cstring>
 #include <string>
 
-#include "numerics/tile_product.h"
-
 namespace contraflow {
 
 namespace {
 
 // A request posted at edge e is granted at e + 1 at the earliest and its burst starts at e + 2.
 constexpr Cycle kGrantEdges = 2;
-
-// Offsets of the indices of a tile that lie on one engine: `width` neighbours at `first` of every `pitch`.
-void local_offsets(const std::vector<std::int32_t>& table, std::int64_t base, std::int64_t begin, std::int64_t count,
-                   std::int64_t pitch, std::int64_t first, std::int64_t width, std::vector<std::int64_t>& offsets) {
-    offsets.clear();
-    for (std::int64_t slot = first; slot < count; slot += pitch) {
-        const std::int64_t end = std::min(slot + width, count);
-        for (std::int64_t i = slot; i < end; ++i) {
-            offsets.push_back(base + AccessTable::at(table, begin + i));
-        }
-    }
-}
 
 bool uses_tokens(const ContractionCommand& command) {
     for (const AccessTable* access : {&command.a, &command.b, &command.out, &command.residual, &command.bias}) {
@@ -32,17 +18,6 @@ bool uses_tokens(const ContractionCommand& command) {
         }
     }
     return false;
-}
-
-// Buffers only grow: shrinking and growing again would clear them each time.
-void grow(std::vector<float>& buffer, std::size_t size) {
-    if (buffer.size() < size) {
-        buffer.resize(size);
-    }
-}
-
-std::int64_t clamp_count(std::int64_t count, std::int64_t limit) {
-    return std::max<std::int64_t>(0, std::min(count, limit));
 }
 
 }  // namespace
@@ -68,7 +43,8 @@ ContractionEngine::ContractionEngine(const sc_core::sc_module_name& name, ClockD
       done_out("done_out"),
       config_(config),
       starts_(*this),
-      grants_(*this) {
+      grants_(*this),
+      values_(memory, config.engine.partial_sums) {
     start_in.bind(starts_);
     grant_in.bind(grants_);
 }
@@ -165,15 +141,17 @@ void ContractionEngine::start_kernel(const KernelStart& start) {
     tokens_.clear();
     const TileMapping& mapping = timing_->mapping();
     const int member = config_.index - start.gang_first;
-    gang_row_ = member / mapping.gang_cols;
-    gang_col_ = member % mapping.gang_cols;
-    acc_rows_ = std::int64_t{mapping.row_interleave} * config_.engine.rows;
-    acc_stride_ = std::int64_t{mapping.col_interleave} * config_.engine.cols;
-    const auto words = static_cast<std::size_t>(acc_rows_ * acc_stride_ * config_.engine.partial_sums);
-    for (auto& buffer : accumulators_) {
-        if (buffer.size() < words) {
-            buffer.resize(words);
-        }
+    own_rows_ = {std::int64_t{member / mapping.gang_cols} * config_.engine.rows, config_.engine.rows,
+                 timing_->gang_rows()};
+    own_cols_ = {std::int64_t{member % mapping.gang_cols} * config_.engine.cols, config_.engine.cols,
+                 timing_->gang_cols()};
+    // Edge by edge each engine computes on its own PEs. In bulk the gang's first engine computes for all of them: the
+    // operands that it shares with the others are read once.
+    if (stepped()) {
+        values_.start(*command_, *timing_, own_rows_, own_cols_);
+    } else if (leads()) {
+        values_.start(*command_, *timing_, {0, timing_->gang_rows(), timing_->gang_rows()},
+                      {0, timing_->gang_cols(), timing_->gang_cols()});
     }
     ++stats_.num_kernels;
 }
@@ -231,24 +209,8 @@ void ContractionEngine::begin_stream() {
         memory.of(b.ram).record_read(b.ram, cost.b_words, cost.b_rows, cost.b_conflicts);
         stats_.num_words_read += static_cast<std::uint64_t>(cost.a_words + cost.b_words);
     }
-    if (!config_.values) {
-        return;
-    }
-
-    // Addresses of this engine's rows and columns; accumulators start at zero.
-    const ArrayView& view = timing_->view();
-    const auto base_of = [&](const AccessTable& access) {
-        return access.base + AccessTable::at(access.batch, tile_.batch) + access.token_offset(token);
-    };
-    local_offsets(*view.row_table, base_of(*view.row_operand), tile_.row_begin, tile_.rows, timing_->gang_rows(),
-                  std::int64_t{gang_row_} * config_.engine.rows, config_.engine.rows, row_offsets_);
-    local_offsets(*view.col_table, base_of(*view.col_operand), tile_.col_begin, tile_.cols, timing_->gang_cols(),
-                  std::int64_t{gang_col_} * config_.engine.cols, config_.engine.cols, col_offsets_);
-    std::vector<float>& accumulators = accumulators_[static_cast<std::size_t>(s_.next_tile % 2)];
-    const auto used = static_cast<std::ptrdiff_t>(local_rows(tile_) * acc_stride_);
-    const std::int64_t partials = std::min<std::int64_t>(config_.engine.partial_sums, command_->depth);
-    for (std::int64_t partial = 0; partial < partials; ++partial) {
-        std::fill_n(accumulators.begin() + partial * acc_rows_ * acc_stride_, used, 0.0F);
+    if (computes()) {
+        values_.begin(tile_, token, static_cast<std::size_t>(s_.next_tile % 2));
     }
     step_k_ = 0;
     step_slot_ = 0;
@@ -260,10 +222,10 @@ void ContractionEngine::step_stream() {
     const std::int64_t slots = tile_.slots();
     if (step_left_ == 0) {
         step_left_ = timing_->step_cycles(tile_, token_of(tile_), step_k_);
-        load_step_operands(step_k_);
+        values_.load_step(step_k_);
     }
     if (step_slot_ < slots) {
-        execute_slot(step_k_, step_slot_ / tile_.col_slots, step_slot_ % tile_.col_slots);
+        values_.execute_slot(step_k_, step_slot_ / tile_.col_slots, step_slot_ % tile_.col_slots);
         ++step_slot_;
     }
     if (--step_left_ == 0) {
@@ -273,10 +235,11 @@ void ContractionEngine::step_stream() {
 }
 
 void ContractionEngine::end_stream() {
-    if (config_.values) {
-        execute_rest();
+    if (computes()) {
+        values_.execute_from(step_k_);
     }
-    const std::uint64_t macs = static_cast<std::uint64_t>(local_rows(tile_) * local_cols(tile_) * command_->depth);
+    const auto macs =
+        static_cast<std::uint64_t>(own_rows_.indices(tile_.rows) * own_cols_.indices(tile_.cols) * command_->depth);
     stats_.num_macs += macs;
     kernel_macs_ += macs;
     s_.streaming = false;
@@ -286,8 +249,8 @@ void ContractionEngine::end_stream() {
 void ContractionEngine::end_write() {
     const Tile tile = timing_->tile(s_.written);
     const WriteCost& cost = timing_->write(tile, token_of(tile));
-    if (config_.values) {
-        write_tile(tile);
+    if (computes()) {
+        values_.write(tile, token_of(tile), static_cast<std::size_t>(s_.written % 2));
     }
     if (leads()) {
         const auto read = [&](const AccessTable& access, std::int64_t words, std::int64_t rows,
@@ -414,188 +377,8 @@ void ContractionEngine::count_waiting(Cycle n) {
     }
 }
 
-void ContractionEngine::execute_slot(std::int64_t k, std::int64_t row_slot, std::int64_t col_slot) {
-    const std::int64_t rows = clamp_count(local_rows(tile_) - row_slot * config_.engine.rows, config_.engine.rows);
-    const std::int64_t cols = clamp_count(local_cols(tile_) - col_slot * config_.engine.cols, config_.engine.cols);
-    if (rows == 0 || cols == 0) {
-        return;
-    }
-    std::vector<float>& accumulators = accumulators_[static_cast<std::size_t>(s_.next_tile % 2)];
-    const std::int64_t partial = k % config_.engine.partial_sums;
-    float* acc = accumulators.data() + (partial * acc_rows_ + row_slot * config_.engine.rows) * acc_stride_ +
-                 col_slot * config_.engine.cols;
-    accumulate_tile(acc, static_cast<std::size_t>(acc_stride_), row_values_.data() + row_slot * config_.engine.rows, 0,
-                    col_values_.data() + col_slot * config_.engine.cols, 0, static_cast<std::size_t>(rows),
-                    static_cast<std::size_t>(cols), 1);
-}
-
-// What of the tile has not been computed edge by edge: everything under `leap`. The same sums in the same order.
-void ContractionEngine::execute_rest() {
-    const std::int64_t rows = local_rows(tile_);
-    const std::int64_t cols = local_cols(tile_);
-    const std::int64_t depth = command_->depth;
-    if (rows == 0 || cols == 0) {
-        step_k_ = depth;
-        return;
-    }
-    while (step_slot_ != 0 && step_k_ < depth) {
-        if (step_slot_ < tile_.slots()) {
-            execute_slot(step_k_, step_slot_ / tile_.col_slots, step_slot_ % tile_.col_slots);
-            ++step_slot_;
-        } else {
-            ++step_k_;
-            step_slot_ = 0;
-        }
-    }
-    if (step_k_ >= depth) {
-        return;
-    }
-    const ArrayView& view = timing_->view();
-    std::vector<float>& accumulators = accumulators_[static_cast<std::size_t>(s_.next_tile % 2)];
-    const std::int64_t partials = config_.engine.partial_sums;
-    for (std::int64_t partial = 0; partial < partials; ++partial) {
-        depth_rows_.clear();
-        depth_cols_.clear();
-        const std::int64_t first = step_k_ + (partial - step_k_ % partials + partials) % partials;
-        for (std::int64_t k = first; k < depth; k += partials) {
-            depth_rows_.push_back(AccessTable::at(view.row_operand->depth, k));
-            depth_cols_.push_back(AccessTable::at(view.col_operand->depth, k));
-        }
-        const std::size_t count = depth_rows_.size();
-        grow(packed_rows_, count * static_cast<std::size_t>(rows));
-        grow(packed_cols_, count * static_cast<std::size_t>(cols));
-        pack(memory.words(view.row_operand->ram), row_offsets_.data(), row_offsets_.size(), depth_rows_.data(), count,
-             packed_rows_.data(), static_cast<std::size_t>(rows));
-        pack(memory.words(view.col_operand->ram), col_offsets_.data(), col_offsets_.size(), depth_cols_.data(), count,
-             packed_cols_.data(), static_cast<std::size_t>(cols));
-        accumulate_tile(accumulators.data() + partial * acc_rows_ * acc_stride_, static_cast<std::size_t>(acc_stride_),
-                        packed_rows_.data(), static_cast<std::size_t>(rows), packed_cols_.data(),
-                        static_cast<std::size_t>(cols), static_cast<std::size_t>(rows), static_cast<std::size_t>(cols),
-                        count);
-    }
-    step_k_ = depth;
-}
-
-void ContractionEngine::load_step_operands(std::int64_t k) {
-    const ArrayView& view = timing_->view();
-    const float* rows = memory.words(view.row_operand->ram) + AccessTable::at(view.row_operand->depth, k);
-    const float* cols = memory.words(view.col_operand->ram) + AccessTable::at(view.col_operand->depth, k);
-    row_values_.resize(row_offsets_.size());
-    col_values_.resize(col_offsets_.size());
-    for (std::size_t i = 0; i < row_offsets_.size(); ++i) {
-        row_values_[i] = rows[row_offsets_[i]];
-    }
-    for (std::size_t j = 0; j < col_offsets_.size(); ++j) {
-        col_values_[j] = cols[col_offsets_[j]];
-    }
-}
-
-// Sums of the partial accumulators in order, plus bias, plus residual, each rounded.
-void ContractionEngine::write_tile(const Tile& tile) {
-    const std::int32_t token = token_of(tile);
-    const ArrayView& view = timing_->view();
-    const std::int64_t rows = local_rows(tile);
-    const auto cols = static_cast<std::size_t>(local_cols(tile));
-    const float* accumulators = accumulators_[static_cast<std::size_t>(s_.written % 2)].data();
-    const std::int64_t partials = std::min<std::int64_t>(config_.engine.partial_sums, command_->depth);
-
-    // Where the tile's columns lie in each operand.
-    OutputStream* const streams[] = {&out_stream_, &bias_stream_, &residual_stream_};
-    const AccessTable* const accesses[] = {&command_->out, &command_->bias, &command_->residual};
-    for (std::size_t i = 0; i < std::size(streams); ++i) {
-        const AccessTable& access = *accesses[i];
-        OutputStream& stream = *streams[i];
-        stream.words = nullptr;
-        if (!access.present || cols == 0) {
-            continue;
-        }
-        stream.words = memory.words(access.ram) + access.base + AccessTable::at(access.batch, tile.batch) +
-                       access.token_offset(token);
-        stream.rows = &view.rows_of(access);
-        local_offsets(view.cols_of(access), 0, tile.col_begin, tile.cols, timing_->gang_cols(),
-                      std::int64_t{gang_col_} * config_.engine.cols, config_.engine.cols, stream.cols);
-        stream.contiguous = stream.cols.back() - stream.cols.front() == static_cast<std::int64_t>(cols) - 1 &&
-                            std::is_sorted(stream.cols.begin(), stream.cols.end()) &&
-                            stream.cols.front() != stream.cols.back();
-    }
-
-    write_row_.resize(cols);
-    for (std::int64_t i = 0; i < rows; ++i) {
-        const std::int64_t row = output_row(tile, i);
-        const float* sums = accumulators + i * acc_stride_;
-        for (std::size_t j = 0; j < cols; ++j) {
-            write_row_[j] = sums[j];
-        }
-        for (std::int64_t partial = 1; partial < partials; ++partial) {
-            const float* more = accumulators + (partial * acc_rows_ + i) * acc_stride_;
-            for (std::size_t j = 0; j < cols; ++j) {
-                write_row_[j] += more[j];
-            }
-        }
-        bias_stream_.add_to(row, write_row_);
-        residual_stream_.add_to(row, write_row_);
-        out_stream_.store(row, write_row_);
-    }
-}
-
-void ContractionEngine::OutputStream::add_to(std::int64_t row, std::vector<float>& values) const {
-    if (words == nullptr) {
-        return;
-    }
-    const float* source = words + AccessTable::at(*rows, row);
-    if (contiguous) {
-        source += cols[0];
-        for (std::size_t j = 0; j < values.size(); ++j) {
-            values[j] += source[j];
-        }
-        return;
-    }
-    for (std::size_t j = 0; j < values.size(); ++j) {
-        values[j] += source[cols[j]];
-    }
-}
-
-void ContractionEngine::OutputStream::store(std::int64_t row, const std::vector<float>& values) const {
-    if (words == nullptr) {
-        return;
-    }
-    float* target = words + AccessTable::at(*rows, row);
-    if (contiguous) {
-        std::copy(values.begin(), values.end(), target + cols[0]);
-        return;
-    }
-    for (std::size_t j = 0; j < values.size(); ++j) {
-        target[cols[j]] = values[j];
-    }
-}
-
 std::int32_t ContractionEngine::token_of(const Tile& tile) const {
     return tokens_.empty() ? 0 : tokens_[static_cast<std::size_t>(tile.batch)];
-}
-
-// Rows of the tile that lie on this engine's PEs: a full slot before the next, so that they are a prefix of its rows.
-std::int64_t ContractionEngine::local_rows(const Tile& tile) const {
-    std::int64_t rows = 0;
-    for (std::int64_t slot = 0; slot < tile.row_slots; ++slot) {
-        rows += clamp_count(tile.rows - slot * timing_->gang_rows() - std::int64_t{gang_row_} * config_.engine.rows,
-                            config_.engine.rows);
-    }
-    return rows;
-}
-
-std::int64_t ContractionEngine::local_cols(const Tile& tile) const {
-    std::int64_t cols = 0;
-    for (std::int64_t slot = 0; slot < tile.col_slots; ++slot) {
-        cols += clamp_count(tile.cols - slot * timing_->gang_cols() - std::int64_t{gang_col_} * config_.engine.cols,
-                            config_.engine.cols);
-    }
-    return cols;
-}
-
-std::int64_t ContractionEngine::output_row(const Tile& tile, std::int64_t local) const {
-    const std::int64_t slot = local / config_.engine.rows;
-    return tile.row_begin + slot * timing_->gang_rows() + std::int64_t{gang_row_} * config_.engine.rows +
-           local % config_.engine.rows;
 }
 
 std::string ContractionEngine::state_text() const {

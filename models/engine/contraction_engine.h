@@ -21,6 +21,7 @@
 #include "common/memory_ports.h"
 #include "common/messages.h"
 #include "engine/tile_timing.h"
+#include "engine/tile_values.h"
 
 namespace contraflow {
 
@@ -87,17 +88,6 @@ private:
         Cycle done_at = 0;
     };
 
-    // An operand of the write-back: where its words lie for the tile that is written.
-    struct OutputStream {
-        float* words = nullptr;  // none: the operand is absent
-        const std::vector<std::int32_t>* rows = nullptr;
-        std::vector<std::int64_t> cols;
-        bool contiguous = false;
-
-        void add_to(std::int64_t row, std::vector<float>& values) const;
-        void store(std::int64_t row, const std::vector<float>& values) const;
-    };
-
     void start_of_simulation() override;
     void edge() override;
     [[nodiscard]] Cycle next_event() const override;
@@ -114,15 +104,9 @@ private:
     void finish_kernel();
     void count_waiting(Cycle n);
 
-    void execute_slot(std::int64_t k, std::int64_t row_slot, std::int64_t col_slot);
-    void execute_rest();
-    void load_step_operands(std::int64_t k);
-    void write_tile(const Tile& tile);
     [[nodiscard]] std::int32_t token_of(const Tile& tile) const;
-    [[nodiscard]] std::int64_t local_rows(const Tile& tile) const;
-    [[nodiscard]] std::int64_t local_cols(const Tile& tile) const;
     [[nodiscard]] bool leads() const { return config_.index == s_.start.gang_first; }
-    [[nodiscard]] std::int64_t output_row(const Tile& tile, std::int64_t local) const;
+    [[nodiscard]] bool computes() const { return config_.values && (stepped() || leads()); }
 
     Config config_;
     Mailbox<KernelStart> starts_;
@@ -133,21 +117,12 @@ private:
     std::uint64_t kernel_macs_ = 0;
     TileTiming* timing_ = nullptr;
     const ContractionCommand* command_ = nullptr;
-    Tile tile_;  // streaming
-    int gang_row_ = 0, gang_col_ = 0;
+    Tile tile_;                     // streaming
+    SlotSpan own_rows_, own_cols_;  // of this engine's PEs
     std::vector<std::int32_t> tokens_;
-
-    // PE array: accumulators [buffer][partial][local row][local column], operands of the present step.
-    std::int64_t acc_stride_ = 0, acc_rows_ = 0;
-    std::array<std::vector<float>, 2> accumulators_;
-    std::vector<float> row_values_, col_values_;
-    std::vector<std::int64_t> row_offsets_, col_offsets_;
-    std::int64_t step_k_ = 0, step_slot_ = 0;  // next multiply-accumulate of the streaming tile
+    TileValues values_;
+    std::int64_t step_k_ = 0, step_slot_ = 0;  // next multiply-accumulate of the streaming tile, edge by edge
     std::uint64_t step_left_ = 0;              // edges left of step step_k_
-    std::vector<float> packed_rows_, packed_cols_;
-    std::vector<std::int64_t> depth_rows_, depth_cols_;
-    OutputStream out_stream_, bias_stream_, residual_stream_;
-    std::vector<float> write_row_;
 };
 
 }  // namespace contraflow

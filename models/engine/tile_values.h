@@ -1,0 +1,81 @@
+// What the PEs of an engine, or of a whole gang, compute for a tile: products summed in the order of the contract, and
+// the write-back with bias and residual. No timing in here; step by step and in bulk give the same bits.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "common/memory_ports.h"
+#include "engine/tile_timing.h"
+
+namespace contraflow {
+
+// The part of every slot of a tile that lies on some PEs: indices first .. first + width - 1 of each `pitch`.
+struct SlotSpan {
+    std::int64_t first = 0, width = 0, pitch = 1;
+
+    // How many of a tile's `count` indices lie in the span. Only the last slots are cut, so they are a prefix.
+    [[nodiscard]] std::int64_t indices(std::int64_t count) const;
+};
+
+class TileValues {
+public:
+    explicit TileValues(const MemoryPorts& memory, int partial_sums) : memory_(memory), partial_sums_(partial_sums) {}
+
+    // A kernel begins on the PEs of these spans. REQUIRES: command and timing stay until the next kernel.
+    void start(const ContractionCommand& command, const TileTiming& timing, const SlotSpan& rows, const SlotSpan& cols);
+
+    // A tile begins in accumulator buffer `buffer` (0 or 1): sums are +0.
+    void begin(const Tile& tile, std::int32_t token, std::size_t buffer);
+    // Reads the operand words of contraction index k.
+    void load_step(std::int64_t k);
+    // The multiply-accumulates of one slot of the loaded step.
+    void execute_slot(std::int64_t k, std::int64_t row_slot, std::int64_t col_slot);
+    // All steps from k = `first` on, every slot.
+    void execute_from(std::int64_t first);
+    // Adds up partial sums, adds bias and residual, stores. The tile of `buffer` must be complete.
+    void write(const Tile& tile, std::int32_t token, std::size_t buffer);
+
+private:
+    // An operand of the write-back: where its words lie for the tile that is written.
+    struct OutputStream {
+        float* words = nullptr;  // none: the operand is absent
+        const std::vector<std::int32_t>* rows = nullptr;
+        std::vector<std::int64_t> cols;
+        bool contiguous = false;
+
+        void add_to(std::int64_t row, std::vector<float>& values) const;
+        void store(std::int64_t row, const std::vector<float>& values) const;
+    };
+    // One operand of the products, as accumulate_tile wants it: lanes side by side, one contraction index after
+    // another.
+    struct Packed {
+        const float* values = nullptr;
+        std::size_t stride = 0;
+    };
+
+    [[nodiscard]] std::int64_t base_of(const AccessTable& access, const Tile& tile, std::int32_t token) const;
+    [[nodiscard]] Packed pack_operand(const AccessTable& access, const std::vector<std::int64_t>& lanes,
+                                      std::int64_t first, std::vector<float>& buffer);
+    void find_stream(OutputStream& stream, const AccessTable& access, const Tile& tile, std::int32_t token);
+
+    const MemoryPorts& memory_;
+    std::int64_t partial_sums_;
+    const ContractionCommand* command_ = nullptr;
+    const TileTiming* timing_ = nullptr;
+    SlotSpan rows_, cols_;
+
+    // Accumulators [buffer][partial][row][column] of the span.
+    std::int64_t acc_rows_ = 0, acc_stride_ = 0;
+    std::array<std::vector<float>, 2> accumulators_;
+    std::size_t buffer_ = 0;
+    std::vector<std::int64_t> row_offsets_, col_offsets_;  // word addresses of the tile's rows and columns at k = 0
+    std::vector<float> row_values_, col_values_;           // operands of the loaded step
+    std::vector<std::int64_t> depths_;
+    std::vector<float> packed_rows_, packed_cols_;
+    OutputStream out_, bias_, residual_;
+    std::vector<float> write_row_;
+};
+
+}  // namespace contraflow
