@@ -134,11 +134,11 @@ Dataset load_data(const LoadedConfig& design) {
     }
 }
 
-// Infos are about SystemC's own doings; warnings are the user's to see, but not on stdout.
-void handle_report(const sc_core::sc_report& report, const sc_core::sc_actions& actions) {
+// Infos are about SystemC's own doings; warnings are the user's to see, but not on stdout; errors end the run.
+void handle_report(const sc_core::sc_report& report, const sc_core::sc_actions&) {
     if (report.get_severity() == sc_core::SC_WARNING) {
         std::cerr << "contraflow: warning: " << report.get_msg() << '\n';
-    } else if ((actions & sc_core::SC_THROW) != 0) {
+    } else if (report.get_severity() > sc_core::SC_WARNING) {
         throw sc_core::sc_report(report);
     }
 }

@@ -46,7 +46,7 @@ struct ClassBytes {
 struct MemoryReport {
     std::int64_t parameters_bytes = 0;        // as trained by network.flow
     std::int64_t dense_parameters_bytes = 0;  // of the same network without tensor trains
-    double compression = 1;                   // dense / trained
+    double compression = 1;                   // dense / trained, both rounded to four digits
     std::vector<ClassBytes> classes;
     std::int64_t peak_on_chip_bytes = 0;  // most bytes alive at one time, padding excluded
     std::string peak_kernel;              // where that is

@@ -1,0 +1,320 @@
+// The report's own arithmetic, on hand-made numbers; whole runs are in tests/system/run_test.cpp.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <functional>
+#include <iterator>
+#include <limits>
+
+#include "contraflow/error.h"
+#include "report/bounds.h"
+#include "report/estimates.h"
+#include "report/memory_report.h"
+#include "report/report_csv.h"
+#include "report/report_json.h"
+#include "report/report_text.h"
+#include "report/result_folder.h"
+#include "report/table.h"
+#include "temp_folder.h"
+
+using namespace contraflow;
+using contraflow::test::read_bytes;
+using contraflow::test::TempFolder;
+
+namespace {
+
+// Two contractions, a vector kernel and a transfer: load -> a -> gelu, load -> b.
+struct SmallProgram {
+    Config config;
+    Program program;
+    std::vector<KernelRecord> records;
+
+    SmallProgram() {
+        config.engine.count = 2;
+        config.engine.rows = 2;
+        config.engine.cols = 4;  // 16 PEs
+        config.dma.beat_bytes = 32;
+        program.contractions.resize(2);
+        program.contractions[0].depth = 10;
+        program.contractions[1].depth = 300;
+        program.vectors.resize(1);
+        program.transfers.resize(1);
+        program.transfers[0].words = 80;
+        add("load", UnitKind::Dma, 0, {}, 0);
+        add("a", UnitKind::Engine, 0, {0}, 1601);
+        add("b", UnitKind::Engine, 1, {0}, 600);
+        add("gelu", UnitKind::Vector, 0, {1}, 0);
+    }
+
+    void add(const std::string& name, UnitKind unit, std::uint32_t command, std::vector<std::uint32_t> dependences,
+             std::int64_t macs) {
+        KernelCommand kernel;
+        kernel.name = name;
+        kernel.unit = unit;
+        kernel.command = command;
+        kernel.dependences = std::move(dependences);
+        kernel.macs = macs;
+        program.kernels.push_back(kernel);
+    }
+
+    void ran(std::uint32_t kernel, Cycle start, Cycle end, int unit = 0, int gang = 1, std::uint64_t busy = 0) {
+        KernelRecord record;
+        record.kernel = kernel;
+        record.start = start;
+        record.end = end;
+        record.unit = static_cast<std::uint16_t>(unit);
+        record.gang_size = static_cast<std::uint16_t>(gang);
+        record.cycles.busy = busy;
+        records.push_back(record);
+    }
+};
+
+std::string message_of(const std::function<void()>& action) {
+    try {
+        action();
+    } catch (const ConfigError& error) {
+        return error.what();
+    }
+    return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("lower bound: MACs, vector work, DRAM bytes and the longest chain, and the largest of them") {
+    SmallProgram small;
+    small.ran(0, 1, 40);
+    small.ran(1, 40, 200);
+    small.ran(2, 40, 500);
+    small.ran(3, 200, 320, 0, 1, 77);
+    const LowerBound bound = lower_bound(small.program, small.config, small.records);
+    CHECK(bound.macs == 138);   // ceil(2201 / 16)
+    CHECK(bound.vector == 77);  // one unit
+    CHECK(bound.bytes == 2);    // 320 B at 19.2 GB/s are 1.67 cycles of 10 ns
+    // load takes 10 beats of 32 bytes; a 101 cycles (MACs), gelu 77; b 300 (its depth), although its MACs need 38.
+    CHECK(bound.chain == 310);
+    CHECK(bound.cycles == 310);
+}
+
+TEST_CASE("lower bound: two vector units share the vector work") {
+    SmallProgram small;
+    small.config.vector.count = 2;
+    small.ran(3, 0, 100, 0, 1, 77);
+    CHECK(lower_bound(small.program, small.config, small.records).vector == 39);
+}
+
+TEST_CASE("critical path: from the kernel that ended last back through what it waited for") {
+    SmallProgram small;
+    small.ran(0, 1, 40);
+    small.ran(1, 41, 200, 0);
+    small.ran(2, 41, 150, 1);
+    small.ran(3, 200, 320);
+    CHECK(critical_path(small.program, small.config, small.records) == std::vector<std::size_t>{0, 1, 3});
+}
+
+TEST_CASE("critical path: a kernel that waited for its engine follows the one that held it") {
+    SmallProgram small;
+    small.ran(0, 1, 40);
+    small.ran(1, 41, 200, 0, 2);
+    small.ran(2, 201, 900, 1);
+    small.ran(3, 200, 320);
+    CHECK(critical_path(small.program, small.config, small.records) == std::vector<std::size_t>{0, 1, 2});
+}
+
+TEST_CASE("critical path: under the serial policy every kernel waits for the one before") {
+    SmallProgram small;
+    small.config.schedule_policy = SchedulePolicy::Serial;
+    small.ran(0, 1, 40);
+    small.ran(1, 41, 200);
+    small.ran(3, 201, 320);
+    small.ran(2, 321, 900, 1);
+    CHECK(critical_path(small.program, small.config, small.records) == std::vector<std::size_t>{0, 1, 2, 3});
+}
+
+TEST_CASE("critical path of a step without kernels is empty") {
+    const SmallProgram small;
+    CHECK(critical_path(small.program, small.config, {}).empty());
+}
+
+TEST_CASE("resources: a PE is a multiplier and an adder of 5 DSP, 298 LUT and 320 FF") {
+    Config config;
+    const ResourceEstimate before = estimate_resources(config, {});
+    config.engine.count += 1;
+    const ResourceEstimate after = estimate_resources(config, {});
+    const std::int64_t pes = std::int64_t{config.engine.rows} * config.engine.cols;
+    CHECK(after.dsp - before.dsp == 5 * pes);
+    CHECK(after.lut - before.lut == 298 * pes);
+    CHECK(after.ff - before.ff == 320 * pes);
+}
+
+TEST_CASE("resources: memories add their blocks, odd BRAM18 halves rounded up") {
+    BlockCount blocks;
+    blocks.luts = 100;
+    blocks.bram18 = 7;
+    blocks.urams = 3;
+    const Config config;
+    const ResourceEstimate none = estimate_resources(config, {});
+    const ResourceEstimate some = estimate_resources(config, blocks);
+    CHECK(some.lut - none.lut == 100);
+    CHECK(some.bram36 == 4);
+    CHECK(some.uram == 3);
+    CHECK(some.dsp == none.dsp);
+}
+
+TEST_CASE("energy: every event counts at its price, and the parts sum to the total") {
+    Config config;
+    config.device.static_power_w = 5;
+    config.device.shell_power_w = 8;
+    config.dram.energy_pj_per_bit = 7;
+    EnergyEvents events;
+    events.seconds = 2;
+    events.macs = 1'000'000;
+    events.vector_adds = 1'000'000;
+    events.bram_words = 1'000'000;
+    events.uram_rows = 1'000'000;
+    events.lutram_words = 1'000'000;
+    events.dram_bytes = 1'000'000;
+    const EnergyEstimate energy = estimate_energy(events, {}, config);
+    CHECK(energy.device_static == Approx(10));
+    CHECK(energy.shell == Approx(16));
+    CHECK(energy.clock == 0);
+    CHECK(energy.pe == Approx(56e-6));
+    CHECK(energy.vector == Approx(32e-6));
+    CHECK(energy.bram == Approx(15e-6));
+    CHECK(energy.uram == Approx(20e-6));
+    CHECK(energy.lutram == Approx(2e-6));
+    CHECK(energy.dram == Approx(56e-6));
+    CHECK(energy.total() == Approx(26 + (56 + 32 + 15 + 20 + 2 + 56) * 1e-6).epsilon(1e-12));
+}
+
+TEST_CASE("numbers for people: grouped digits, and a unit that keeps three to four digits") {
+    CHECK(grouped(std::int64_t{0}) == "0");
+    CHECK(grouped(std::int64_t{-1234567}) == "-1,234,567");
+    CHECK(grouped(std::uint64_t{999}) == "999");
+    CHECK(grouped(std::uint64_t{1000}) == "1,000");
+    CHECK(with_prefix(1234988, "B") == "1.235 MB");
+    CHECK(with_prefix(36750956, "B") == "36.75 MB");
+    CHECK(with_prefix(404, "B") == "404 B");
+    CHECK(with_prefix(999.96, "B") == "1.000 kB");
+    CHECK(with_prefix(0, "J") == "0 J");
+    CHECK(with_prefix(3.35e-3, "s") == "3.350 ms");
+    CHECK(with_prefix(28e-6, "s") == "28.00 us");
+    CHECK(percent(0.4912) == "49.1 %");
+}
+
+TEST_CASE("a table's columns are as wide as their widest cell, without blanks at the end") {
+    TextTable table({"block", "busy"});
+    table.add({"dma", "1,000"});
+    table.add({"dram", ""});
+    CHECK(table.text() == "  block   busy\n  dma    1,000\n  dram\n");
+}
+
+TEST_CASE("a loss that diverged is null in JSON and leaves the rest readable") {
+    RunReport report;
+    StepOutcome outcome;
+    outcome.loss = std::numeric_limits<float>::quiet_NaN();
+    outcome.slot_loss = std::numeric_limits<float>::infinity();
+    outcome.intent_loss = 1.5F;
+    report.outcomes = {outcome};
+    report.steps = 1;
+    report.step_cycles = {7};
+    const auto json = nlohmann::json::parse(report_json(report).dump());
+    CHECK(json["loss"][0].is_null());
+    CHECK(json["slot_loss"][0].is_null());
+    CHECK(json["intent_loss"][0] == 1.5);
+}
+
+TEST_CASE("a run without values has no loss, and says so in the table") {
+    RunReport report;
+    report.values = false;
+    report.steps = 1;
+    report.outcomes = {StepOutcome{}};
+    report.step_cycles = {7};
+    CHECK(report_json(report).count("loss") == 0);
+    CHECK(report_json(report)["values"] == "off");
+    CHECK(report_text(report).find("Loss: not computed (values off)") != std::string::npos);
+}
+
+TEST_CASE("many losses: the table shows the first and the last three") {
+    RunReport report;
+    report.steps = 20;
+    for (int i = 0; i < 20; ++i) {
+        StepOutcome outcome;
+        outcome.loss = static_cast<float>(i) + 0.25F;
+        report.outcomes.push_back(outcome);
+        report.step_cycles.push_back(7);
+    }
+    const std::string text = report_text(report);
+    for (const char* shown : {" 0.250000", " 2.250000", " 17.250000", " 19.250000"}) {
+        CHECK(text.find(shown) != std::string::npos);
+    }
+    for (const char* hidden : {" 3.250000", " 16.250000"}) {
+        CHECK(text.find(hidden) == std::string::npos);
+    }
+    CHECK(report_json(report)["loss"].size() == 20);
+}
+
+TEST_CASE("CSV: one line per kernel and per tensor, as many cells as the header has") {
+    RunReport report;
+    report.kernels.resize(2);
+    report.kernels[0].name = "a.fwd.T";
+    report.memory.tensors.resize(1);
+    report.memory.tensors[0].name = "a.core.0";
+    for (const std::string& text : {kernels_csv(report), memory_csv(report.memory)}) {
+        const auto commas = [&](std::size_t begin) {
+            const std::size_t end = text.find('\n', begin);
+            return std::count(text.begin() + static_cast<std::ptrdiff_t>(begin),
+                              text.begin() + static_cast<std::ptrdiff_t>(end), ',');
+        };
+        const std::size_t second = text.find('\n') + 1;
+        CHECK(commas(second) == commas(0));
+    }
+    const std::string kernels = kernels_csv(report);
+    CHECK(std::count(kernels.begin(), kernels.end(), '\n') == 3);
+}
+
+TEST_CASE("a result folder is made with its parents and holds the files, and nothing else") {
+    const TempFolder temp;
+    const ResultFolder folder(temp.path("a/b/c/"), false);
+    CHECK_FALSE(std::filesystem::exists(temp.path("a")));  // checking leaves nothing behind
+    folder.write({{"report.json", "{}"}, {"memory.csv", "name\n"}});
+    CHECK(read_bytes(temp.path("a/b/c/report.json")) == "{}");
+    CHECK(read_bytes(temp.path("a/b/c/memory.csv")) == "name\n");
+    const std::filesystem::directory_iterator in_folder(temp.path("a/b/c"));
+    CHECK(std::distance(begin(in_folder), end(in_folder)) == 2);
+    const std::filesystem::directory_iterator beside(temp.path("a/b"));
+    CHECK(std::distance(begin(beside), end(beside)) == 1);
+}
+
+TEST_CASE("a folder that holds a result is replaced only by force, and other files in it stay") {
+    const TempFolder temp;
+    temp.write("out/report.json", "old");
+    temp.write("out/notes.txt", "mine");
+    CHECK(message_of([&] { ResultFolder(temp.path("out"), false); }) ==
+          "--out " + temp.path("out") + ": holds a result already (report.json); --force replaces it");
+    ResultFolder(temp.path("out"), true).write({{"report.json", "new"}});
+    CHECK(read_bytes(temp.path("out/report.json")) == "new");
+    CHECK(read_bytes(temp.path("out/notes.txt")) == "mine");
+}
+
+TEST_CASE("a folder without a result needs no force") {
+    const TempFolder temp;
+    temp.write("out/notes.txt", "mine");
+    ResultFolder(temp.path("out"), false).write({{"report.json", "new"}});
+    CHECK(read_bytes(temp.path("out/report.json")) == "new");
+}
+
+TEST_CASE("an output that cannot be written is refused before anything is done") {
+    const TempFolder temp;
+    const std::string file = temp.write("file", "x");
+    CHECK(message_of([&] { ResultFolder(file, false); }) == "--out " + file + ": is a file, expected a folder");
+    CHECK(message_of([&] { ResultFolder(file + "/below", false); }).find(" is not a folder") != std::string::npos);
+    CHECK(message_of([&] { ResultFolder("/proc/contraflow", false); }).find("/proc cannot be written to") !=
+          std::string::npos);
+    CHECK(message_of([&] { check_writable_file(temp.path(), "--save x"); }) ==
+          "--save x: is a folder, expected the name of a file");
+    CHECK(message_of([&] { check_writable_file("/dev/null", "--save x"); }) == "--save x: is not a regular file");
+    CHECK(message_of([&] { check_writable_file(temp.path("no/file"), "--save x"); }) ==
+          "--save x: there is no folder " + temp.path("no"));
+    CHECK(message_of([&] { check_writable_file(file, "--save x"); }) == "no error");
+    CHECK(read_bytes(file) == "x");
+}
