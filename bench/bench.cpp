@@ -1,0 +1,203 @@
+// How fast the simulator runs: cycles per second edge by edge, time per step from event to event, with and without
+// values, against the step's bare arithmetic timed in the same run. Each measurement runs in a child process, because
+// SystemC elaborates once per process.
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <systemc>
+#include <vector>
+
+#include "config/load_config.h"
+#include "contraflow/dataset.h"
+#include "contraflow/simulation.h"
+#include "contraflow/special_functions.h"
+#include "contraflow/weights.h"
+#include "numerics/float_environment.h"
+#include "numerics/tile_product.h"
+#ifdef CONTRAFLOW_HAVE_EIGEN
+#include <Eigen/Dense>
+#endif
+
+namespace {
+
+using namespace contraflow;
+
+struct Measurement {
+    double seconds_per_step = 0;  // median
+    double best_seconds = 0;
+    double startup_seconds = 0;
+    double cycles_per_step = 0;
+    double peak_mb = 0;
+};
+
+double now() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Measurement in_child(const std::function<Measurement()>& measure) {
+    int ends[2];
+    if (pipe(ends) != 0) {
+        std::abort();
+    }
+    std::fflush(nullptr);
+    const pid_t child = fork();
+    if (child == 0) {
+        Measurement result = measure();
+        rusage usage{};
+        getrusage(RUSAGE_SELF, &usage);
+        result.peak_mb = static_cast<double>(usage.ru_maxrss) / 1000;
+        const ssize_t written = write(ends[1], &result, sizeof result);
+        _exit(written == sizeof result ? 0 : 1);
+    }
+    close(ends[1]);
+    Measurement result;
+    const ssize_t count = read(ends[0], &result, sizeof result);
+    close(ends[0]);
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (count != sizeof result || status != 0) {
+        fmt::print(stderr, "a measurement failed\n");
+        std::exit(1);
+    }
+    return result;
+}
+
+Measurement summary(std::vector<double> times) {
+    std::sort(times.begin(), times.end());
+    Measurement result;
+    result.seconds_per_step = times[times.size() / 2];
+    result.best_seconds = times.front();
+    return result;
+}
+
+Measurement simulate(const Config& config, RunMode run_mode, bool values, int steps) {
+    const double start = now();
+    SimulationOptions options;
+    options.run_mode = run_mode;
+    options.values = values;
+    Simulation simulation(config, build_training_step(config), options);
+    for (const auto& [name, weights] : initial_weights(config)) {
+        simulation.set(simulation.step().find(name), weights);
+    }
+    Dataset data = Dataset::load(config);
+    const double ready = now();
+    std::vector<double> times;
+    double cycles = 0;
+    for (int i = 0; i < steps; ++i) {
+        const double before = now();
+        const StepOutcome outcome = simulation.run({data.sample(static_cast<std::size_t>(i))}).front();
+        times.push_back(now() - before);
+        cycles = static_cast<double>(outcome.end - outcome.start);
+    }
+    if (times.size() > 2) {
+        times.erase(times.begin());  // the first step fills the memo tables
+    }
+    Measurement result = summary(std::move(times));
+    result.startup_seconds = ready - start;
+    result.cycles_per_step = cycles;
+    return result;
+}
+
+// The products of the step and its exp, erf and tanh, with nothing around them.
+Measurement floor_of(const Config& config, bool with_eigen) {
+    const ScopedFlushToZero flush;
+    const Step step = build_training_step(config);
+    std::size_t exps = 0;
+    std::size_t erfs = 0;
+    std::size_t tanhs = 0;
+    std::int64_t largest = 0;
+    std::vector<Contraction> products;
+    for (const Kernel& kernel : step.kernels) {
+        if (const auto* product = std::get_if<Contraction>(&kernel.work)) {
+            products.push_back(*product);
+            largest = std::max({largest, product->rows * product->depth, product->cols * product->depth,
+                                product->rows * product->cols});
+        } else if (const auto* vector = std::get_if<VectorKernel>(&kernel.work)) {
+            for (const VectorSegment& segment : vector->segments) {
+                const auto elements = static_cast<std::size_t>(segment.rows * segment.cols);
+                exps += segment.op == VectorOp::SoftmaxForward || segment.op == VectorOp::GeluBackward ||
+                                segment.op == VectorOp::CrossEntropy
+                            ? elements
+                            : 0;
+                erfs += segment.op == VectorOp::GeluForward || segment.op == VectorOp::GeluBackward ? elements : 0;
+                tanhs += segment.op == VectorOp::TanhForward ? elements : 0;
+            }
+        }
+    }
+    std::vector<float> a(static_cast<std::size_t>(largest), 0.5F);
+    std::vector<float> b(a);
+    std::vector<float> c(a);
+    std::vector<float> x(std::max({exps, erfs, tanhs, std::size_t{1}}), 0.3F);
+    std::vector<double> times;
+    for (int run = 0; run < 20; ++run) {
+        const double before = now();
+        for (const Contraction& p : products) {
+            for (std::int64_t batch = 0; batch < p.batch; ++batch) {
+                if (with_eigen) {
+#ifdef CONTRAFLOW_HAVE_EIGEN
+                    using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+                    Eigen::Map<Matrix>(c.data(), p.rows, p.cols).noalias() =
+                        Eigen::Map<const Matrix>(a.data(), p.rows, p.depth) *
+                        Eigen::Map<const Matrix>(b.data(), p.depth, p.cols);
+#endif
+                    continue;
+                }
+                accumulate_tile(c.data(), static_cast<std::size_t>(p.cols), a.data(), static_cast<std::size_t>(p.rows),
+                                b.data(), static_cast<std::size_t>(p.cols), static_cast<std::size_t>(p.rows),
+                                static_cast<std::size_t>(p.cols), static_cast<std::size_t>(p.depth));
+            }
+        }
+        special_exp(x.data(), x.data(), exps);
+        special_erf(x.data(), x.data(), erfs);
+        special_tanh(x.data(), x.data(), tanhs);
+        times.push_back(now() - before);
+    }
+    return summary(std::move(times));
+}
+
+void print(const char* what, const Measurement& m, double floor_seconds) {
+    fmt::print("{:<44} {:9.3f} {:9.3f} {:10.1f} {:9.1f} {:8.2f} {:8.1f}\n", what, m.seconds_per_step * 1e3,
+               m.best_seconds * 1e3, m.cycles_per_step / m.seconds_per_step / 1e6, m.startup_seconds * 1e3,
+               m.seconds_per_step / floor_seconds, m.peak_mb);
+}
+
+}  // namespace
+
+int sc_main(int argc, char* argv[]) {
+    const std::string design = argc > 1 ? argv[1] : std::string(CONTRAFLOW_SOURCE_DIR) + "/configs/u50-2enc.ini";
+    const Config config = load_config(design, {}).config;
+    const Measurement fixed = in_child([&] { return floor_of(config, false); });
+    Measurement floor = fixed;
+    const char* floor_name = "fixed order";
+#ifdef CONTRAFLOW_HAVE_EIGEN
+    floor = in_child([&] { return floor_of(config, true); });
+    floor_name = "Eigen";
+#endif
+    fmt::print("{}\nproducts and special functions alone, ms per step: fixed order {:.3f}, {} {:.3f} (the floor)\n\n",
+               design, fixed.seconds_per_step * 1e3, floor_name, floor.seconds_per_step * 1e3);
+    fmt::print("{:<44} {:>9} {:>9} {:>10} {:>9} {:>8} {:>8}\n", "", "ms/step", "best", "Mcycles/s", "start ms",
+               "x floor", "peak MB");
+    print("clocked, every edge, values", in_child([&] { return simulate(config, RunMode::Clocked, true, 4); }),
+          floor.seconds_per_step);
+    print("clocked, every edge, values off", in_child([&] { return simulate(config, RunMode::Clocked, false, 4); }),
+          floor.seconds_per_step);
+    const Measurement leap = in_child([&] { return simulate(config, RunMode::Leap, true, 40); });
+    print("leap, values", leap, floor.seconds_per_step);
+    print("leap, values off", in_child([&] { return simulate(config, RunMode::Leap, false, 40); }),
+          floor.seconds_per_step);
+    fmt::print("\none step on the simulated FPGA: {:.3f} ms\n",
+               leap.cycles_per_step / static_cast<double>(config.fabric_hz) * 1e3);
+    return 0;
+}
+
+int main(int argc, char* argv[]) {
+    setenv("SC_COPYRIGHT_MESSAGE", "DISABLE", 0);
+    return sc_core::sc_elab_and_sim(argc, argv);
+}
