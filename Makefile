@@ -4,13 +4,19 @@ PACKAGES := g++ cmake ninja-build pkg-config libsystemc-dev libboost-program-opt
 RELEASE := build/release
 PROGRAM := $(RELEASE)/src/cli/contraflow
 
-.PHONY: demo test bench build deps format format-check clean
+.PHONY: demo test fuzz bench build deps format format-check clean
 
 demo: build
 	$(PROGRAM) run -c configs/u50-2enc.ini --steps 3
 
 test: build
 	ctest --preset release -j $$(nproc)
+
+# Random designs run clocked and leap, which must agree: make fuzz N=10000 SEED=1.
+N := 1000
+SEED := 1
+fuzz: build
+	$(RELEASE)/tests/system/fuzz_modes $(N) $(SEED)
 
 bench: build
 	$(RELEASE)/bench/contraflow_bench

@@ -51,6 +51,7 @@ public:
     }
 
     VerifyCase load() {
+        require_form();
         for (auto& [name, values] : load_weights(path("init"), case_.config)) {
             case_.inputs.emplace_back(case_.step.find(name), std::move(values));
         }
@@ -133,6 +134,17 @@ private:
         }
         for (const config::Conflict& conflict : config::find_conflicts(config)) {
             trace_.fail("metadata: " + conflict.keys.front() + " " + conflict.text);
+        }
+    }
+
+    // load_weights would multiply the cores of a model that is said to be dense.
+    void require_form() const {
+        const VectorFile init(path("init"));
+        for (const std::string& name : init.names()) {
+            if (!tensor_form_ && name.find(".core.") != std::string::npos) {
+                init.fail(
+                    fmt::format("holds \"{}\", but trace.safetensors says form = \"dense\"; expected weights", name));
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 #include "support/machine_harness.h"
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <sstream>
@@ -8,6 +9,7 @@
 
 #include "config/load_config.h"
 #include "contraflow/weights.h"
+#include "reference/reference_machine.h"
 #include "top/machine.h"
 #include "verify/child_process.h"
 
@@ -211,8 +213,12 @@ void require_no_reports() {
 
 }  // namespace
 
+Config config_of(const std::string& ini_path, const Overrides& overrides) {
+    return load_config(ini_path, overrides).config;
+}
+
 Config tiny_config(const Overrides& overrides) {
-    return load_config(std::string(CONTRAFLOW_SOURCE_DIR) + "/configs/tiny.ini", overrides).config;
+    return config_of(std::string(CONTRAFLOW_SOURCE_DIR) + "/configs/tiny.ini", overrides);
 }
 
 std::vector<Sample> random_samples(const Config& config, int count) {
@@ -263,6 +269,42 @@ Observations observe_in_child(const MachineCase& machine_case, unsigned limit_se
         observations.emplace_back(name, value);
     }
     return observations;
+}
+
+std::string difference_from_reference(MachineCase machine_case, unsigned limit_seconds) {
+    machine_case.options.keep_all = true;
+    const auto work = [&] {
+        const Config& config = machine_case.config;
+        Simulation simulation(config, build_training_step(config), machine_case.options);
+        const Step& step = simulation.step();
+        ReferenceMachine reference(step, config.engine.partial_sums);
+        for (const auto& [name, values] : initial_weights(config)) {
+            simulation.set(step.find(name), values);
+            reference.tensor(name) = values;
+        }
+        std::ostringstream text;
+        for (std::size_t i = 0; i < machine_case.samples.size(); ++i) {
+            const StepOutcome outcome = simulation.run({machine_case.samples[i]}).at(0);
+            reference.load_sample(machine_case.samples[i]);
+            reference.run_step();
+            if (std::vector<float>{outcome.intent_loss, outcome.slot_loss, outcome.loss} != reference.stored_loss()) {
+                text << "step " << i << ": the losses differ\n";
+            }
+            for (std::size_t t = 0; t < step.tensors.size(); ++t) {
+                const auto id = static_cast<TensorId>(t);
+                const std::vector<float> got = simulation.get(id);
+                const bool whole = step.tensor(id).element == ElementType::I32;
+                const void* wanted = whole ? static_cast<const void*>(reference.integers(id).data())
+                                           : static_cast<const void*>(reference.tensor(id).data());
+                if (std::memcmp(got.data(), wanted, got.size() * sizeof(float)) != 0) {
+                    text << "step " << i << ": " << step.tensor(id).name << " differs\n";
+                }
+            }
+        }
+        require_no_reports();
+        return text.str();
+    };
+    return run_in_child(work, limit_seconds);
 }
 
 Observations without_values(const Observations& observations) {

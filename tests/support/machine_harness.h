@@ -23,8 +23,9 @@ struct MachineCase {
     std::vector<Sample> samples;
 };
 
-// A configuration: configs/tiny.ini with keys replaced.
+// A design with keys replaced; configs/tiny.ini with keys replaced.
 using Overrides = std::vector<std::pair<std::string, std::string>>;
+[[nodiscard]] Config config_of(const std::string& ini_path, const Overrides& overrides);
 [[nodiscard]] Config tiny_config(const Overrides& overrides);
 
 // Random sentences that fit the configuration, drawn from train.seed.
@@ -36,6 +37,10 @@ using Overrides = std::vector<std::pair<std::string, std::string>>;
 [[nodiscard]] Observations observe(const MachineCase& machine_case);
 // The same in a child process, killed after `limit_seconds`. Throws ChildError.
 [[nodiscard]] Observations observe_in_child(const MachineCase& machine_case, unsigned limit_seconds = 60);
+
+// Runs the machine in a child and the plain interpreter of the step beside it; names the tensors whose bits differ.
+// Space is not shared between tensors, whatever the options say.
+[[nodiscard]] std::string difference_from_reference(MachineCase machine_case, unsigned limit_seconds = 60);
 
 // The cycles alone: without losses and tensors.
 [[nodiscard]] Observations without_values(const Observations& observations);
