@@ -1,5 +1,7 @@
 #include "common/block.h"
 
+#include <algorithm>
+
 namespace contraflow {
 
 namespace {
@@ -15,10 +17,12 @@ ClockDomain::ClockDomain(const sc_core::sc_module_name& name, std::int64_t hz, R
     if (kPsPerSecond % rate == 0) {
         period_ps_ = kPsPerSecond / rate;
     }
+    SC_HAS_PROCESS(ClockDomain);
     if (clocked_) {
-        SC_HAS_PROCESS(ClockDomain);
         SC_METHOD(generate);
     }
+    SC_METHOD(take_due_edges);
+    sensitive << agenda_;
 }
 
 std::uint64_t ClockDomain::edge_ps(Cycle edge) const {
@@ -29,6 +33,9 @@ std::uint64_t ClockDomain::edge_ps(Cycle edge) const {
 }
 
 Cycle ClockDomain::first_edge_after(std::uint64_t ps) const {
+    if (started_ && ps == cycle_ps_) {
+        return cycle_ + 1;  // the usual case: posted at an edge of this clock
+    }
     if (period_ps_ != 0) {
         return ps / period_ps_ + 1;
     }
@@ -45,8 +52,60 @@ void ClockDomain::generate() {
         ++cycle_;
     }
     started_ = true;
+    cycle_ps_ = edge_ps(cycle_);
     tick_.notify();
-    next_trigger(sc_core::sc_time::from_value(edge_ps(cycle_ + 1) - edge_ps(cycle_)));
+    next_trigger(sc_core::sc_time::from_value(edge_ps(cycle_ + 1) - cycle_ps_));
+}
+
+std::size_t ClockDomain::enlist(Block& block) {
+    sleepers_.push_back(&block);
+    due_.push_back(0);
+    posted_.push_back(kNever);
+    return sleepers_.size() - 1;
+}
+
+void ClockDomain::schedule(std::size_t place, Cycle edge) {
+    Cycle& due = due_[place];
+    if (edge > due) {
+        posted_[place] = std::min(posted_[place], edge);
+        return;
+    }
+    due = edge;
+    if (!taking_ && edge < armed_) {
+        armed_ = edge;
+        agenda_.notify(sc_core::sc_time::from_value(edge_ps(edge) - sc_core::sc_time_stamp().value()));
+    }
+}
+
+void ClockDomain::take_due_edges() {
+    if (sleepers_.empty()) {
+        return;
+    }
+    const Cycle edge = *std::min_element(due_.begin(), due_.end());
+    if (edge == kNever) {
+        return;
+    }
+    const std::uint64_t ps = sc_core::sc_time_stamp().value();
+    if (!clocked_ || !runs_) {
+        cycle_ = edge;
+        cycle_ps_ = ps;
+        started_ = true;
+    }
+    taking_ = true;
+    for (std::size_t i = 0; i < sleepers_.size(); ++i) {
+        if (due_[i] != edge) {
+            continue;
+        }
+        const Cycle wanted = sleepers_[i]->take(edge, ps);
+        // A word posted at this very edge, before this block took it, is for the next one.
+        due_[i] = std::min(wanted, posted_[i]);
+        posted_[i] = kNever;
+    }
+    taking_ = false;
+    armed_ = *std::min_element(due_.begin(), due_.end());
+    if (armed_ != kNever) {
+        agenda_.notify(sc_core::sc_time::from_value(edge_ps(armed_) - ps));
+    }
 }
 
 Block::Block(const sc_core::sc_module_name& name, ClockDomain& clock, Clocking clocking)
@@ -60,10 +119,7 @@ Block::Block(const sc_core::sc_module_name& name, ClockDomain& clock, Clocking c
         sensitive << clock_.tick();
         dont_initialize();
     } else {
-        SC_METHOD(on_wake);
-        sensitive << wake_;
-        dont_initialize();
-        schedule(0);
+        place_ = clock_.enlist(*this);
     }
 }
 
@@ -73,10 +129,8 @@ void Block::on_tick() {
     edge();
 }
 
-void Block::on_wake() {
-    const Cycle now = scheduled_;
-    scheduled_ = kNever;
-    now_ps_ = sc_core::sc_time_stamp().value();
+Cycle Block::take(Cycle now, std::uint64_t ps) {
+    now_ps_ = ps;
     if (now > next_unseen_) {
         advance(now - next_unseen_);
     }
@@ -84,28 +138,7 @@ void Block::on_wake() {
     next_unseen_ = now + 1;
     edge();
     const Cycle wait = clocked_ && has_work() ? 1 : next_event();
-    if (wait != kNever) {
-        schedule(now + wait);
-    }
-    // A word posted at this very edge, before this block took it, is for the next one.
-    if (posted_ != kNever) {
-        const Cycle edge_of_word = posted_;
-        posted_ = kNever;
-        if (edge_of_word > now) {
-            schedule(edge_of_word);
-        }
-    }
-}
-
-void Block::schedule(Cycle edge) {
-    if (edge >= scheduled_) {
-        if (edge > scheduled_ && edge < posted_) {
-            posted_ = edge;
-        }
-        return;
-    }
-    scheduled_ = edge;
-    wake_.notify(sc_core::sc_time::from_value(clock_.edge_ps(edge) - sc_core::sc_time_stamp().value()));
+    return wait == kNever ? kNever : now + wait;
 }
 
 void Block::catch_up(Cycle last) {
@@ -118,7 +151,7 @@ void Block::catch_up(Cycle last) {
 
 void Block::wake_after(std::uint64_t ps) {
     if (!stepped_) {
-        schedule(clock_.first_edge_after(ps));
+        clock_.schedule(place_, clock_.first_edge_after(ps));
     }
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <systemc>
+#include <vector>
 
 #include "contraflow/config.h"
 
@@ -17,32 +18,54 @@ namespace contraflow {
 using Cycle = std::uint64_t;
 inline constexpr Cycle kNever = ~Cycle{0};
 
+class Block;
+
 // A clock domain. Edge k is at floor(k * 10^12 / hz) ps, in exact integers.
+//
+// Under `clocked` it makes an event at every edge, to which the blocks' processes are sensitive. Blocks that sleep
+// between edges (all under `leap`, clock-gated ones always) are on the domain's agenda instead: one process wakes at
+// the next edge that any of them asked for and lets those take it. One activation per edge that matters, not per block.
 class ClockDomain : public sc_core::sc_module {
 public:
     ClockDomain(const sc_core::sc_module_name& name, std::int64_t hz, RunMode run_mode);
 
     [[nodiscard]] std::uint64_t edge_ps(Cycle edge) const;         // time of an edge
     [[nodiscard]] Cycle first_edge_after(std::uint64_t ps) const;  // first edge later than a time
-    [[nodiscard]] Cycle cycle() const { return cycle_; }           // latest edge (clocked only)
+    [[nodiscard]] Cycle cycle() const { return cycle_; }           // latest edge taken
     [[nodiscard]] bool clocked() const { return clocked_; }
     [[nodiscard]] std::int64_t hz() const { return hz_; }
+
+private:
+    friend class Block;
+
     // The event of each edge (clocked only); a clock that nobody asks for it does not run.
     [[nodiscard]] const sc_core::sc_event& tick() {
         runs_ = true;
         return tick_;
     }
+    // Puts a sleeping block on the agenda; returns its place.
+    [[nodiscard]] std::size_t enlist(Block& block);
+    // The block takes this edge, or an earlier one that it asked for already.
+    void schedule(std::size_t place, Cycle edge);
 
-private:
     void generate();
+    void take_due_edges();
 
     std::int64_t hz_;
     bool clocked_;
     std::uint64_t period_ps_ = 0;  // exact period where it is a whole number of ps, else 0
     Cycle cycle_ = 0;
+    std::uint64_t cycle_ps_ = 0;  // time of cycle_
     bool runs_ = false;
     bool started_ = false;
     sc_core::sc_event tick_;
+
+    std::vector<Block*> sleepers_;
+    std::vector<Cycle> due_;     // by sleeper: next edge it takes
+    std::vector<Cycle> posted_;  // by sleeper: a later edge that a word asked for meanwhile
+    Cycle armed_ = kNever;       // edge for which the agenda's event is notified
+    bool taking_ = false;
+    sc_core::sc_event agenda_;
 };
 
 // How a block is driven under `clocked`: at every edge of its domain, or (a clock-gated block) at every edge while it
@@ -75,19 +98,19 @@ protected:
     [[nodiscard]] bool stepped() const { return stepped_; }
 
 private:
+    friend class ClockDomain;
+
     void on_tick();
-    void on_wake();
-    void schedule(Cycle edge);
+    // Takes an edge after having slept; returns the edge it wants next.
+    [[nodiscard]] Cycle take(Cycle edge, std::uint64_t ps);
 
     ClockDomain& clock_;
     bool stepped_;
     bool clocked_;
     Cycle cycle_ = 0;
     Cycle next_unseen_ = 0;  // first edge not yet taken
-    Cycle scheduled_ = kNever;
-    Cycle posted_ = kNever;  // edge asked for by a word that came while an earlier edge was still to be taken
     std::uint64_t now_ps_ = 0;
-    sc_core::sc_event wake_;
+    std::size_t place_ = 0;  // on the clock's agenda
 };
 
 }  // namespace contraflow

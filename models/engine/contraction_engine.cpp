@@ -101,19 +101,31 @@ Cycle ContractionEngine::next_event() const {
         }
     };
     const auto ahead = [](Cycle at) { return at > kGrantEdges ? at - kGrantEdges : 0; };
+    const std::int64_t tiles = timing_->num_tiles();
+    const std::int64_t streamed = s_.next_tile + (s_.streaming ? 1 : 0);
     if (s_.streaming) {
         consider(s_.stream_end - 1);
     }
-    consider(s_.array_free);
-    consider(ahead(s_.array_free));
     if (s_.writing) {
         consider(s_.write_end - 1);
-        consider(ahead(s_.write_end));
     }
-    for (const Cycle at : s_.sums_at) {
-        consider(ahead(at));
+    // Another tile's operands can be asked for when the array and an accumulator buffer are about to be free.
+    if (!s_.operand_requested && (streamed < tiles || s_.tokens_pending)) {
+        consider(ahead(s_.array_free));
+        consider(s_.array_free);  // what the engine waits for has another name from here on
+        if (s_.writing) {
+            consider(ahead(s_.write_end));
+        }
     }
-    if (s_.written == timing_->num_tiles()) {
+    // A tile can be written when its sums are about to be complete and the previous write-back about to end.
+    const std::int64_t to_write = s_.written + (s_.writing ? 1 : 0);
+    if (!s_.write_requested && to_write < streamed) {
+        consider(ahead(s_.sums_at[static_cast<std::size_t>(to_write % 2)]));
+        if (s_.writing) {
+            consider(ahead(s_.write_end));
+        }
+    }
+    if (s_.written == tiles) {
         consider(s_.done_at);
     }
     return next;

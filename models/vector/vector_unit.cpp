@@ -141,21 +141,16 @@ void VectorUnit::take_grants() {
         s_.burst_end = std::min(s_.burst_begin + plan().rows_per_burst, pass_rows());
         PassPlan& pass = plan().passes[s_.pass];
         std::uint64_t cycles = 0;
-        for (std::int64_t row = s_.burst_begin; row < s_.burst_end; ++row) {
-            const RowCost& cost = row_cost(pass, row);
-            cycles += cost.cycles;
-            kernel_cycles_.busy += cost.busy;
-            kernel_cycles_.dependency += cost.dependency;
-            kernel_cycles_.bank += cost.bank;
-            for (std::size_t i = 0; i < pass.pass.reads.size(); ++i) {
-                const RamId ram = access_of(segment, pass.pass.reads[i]).ram;
-                memory.of(ram).record_read(ram, cost.reads[i].words, cost.reads[i].rows, cost.reads[i].conflicts);
-                stats_.num_words_read += static_cast<std::uint64_t>(cost.reads[i].words);
-            }
-            for (std::size_t i = 0; i < pass.pass.writes.size(); ++i) {
-                const RamId ram = access_of(segment, pass.pass.writes[i]).ram;
-                memory.of(ram).record_write(ram, cost.writes[i].words, cost.writes[i].rows, cost.writes[i].conflicts);
-                stats_.num_words_written += static_cast<std::uint64_t>(cost.writes[i].words);
+        if (pass.uniform) {
+            const auto rows = static_cast<std::uint64_t>(s_.burst_end - s_.burst_begin);
+            const RowCost& cost = row_cost(pass, s_.burst_begin);
+            cycles = cost.cycles * rows;
+            account_rows(pass, cost, rows);
+        } else {
+            for (std::int64_t row = s_.burst_begin; row < s_.burst_end; ++row) {
+                const RowCost& cost = row_cost(pass, row);
+                cycles += cost.cycles;
+                account_rows(pass, cost, 1);
             }
         }
         s_.stream_end = cycle() + cycles;
@@ -165,6 +160,26 @@ void VectorUnit::take_grants() {
         stats_.num_adds += elements * static_cast<std::uint64_t>(pass.pass.adds);
         stats_.num_multiplies += elements * static_cast<std::uint64_t>(pass.pass.multiplies);
         stats_.num_specials += elements * static_cast<std::uint64_t>(pass.pass.exps + pass.pass.erfs + pass.pass.tanhs);
+    }
+}
+
+void VectorUnit::account_rows(const PassPlan& pass, const RowCost& cost, std::uint64_t rows) {
+    const VectorSegmentCommand& segment = this->segment();
+    const auto count = static_cast<std::int64_t>(rows);
+    kernel_cycles_.busy += cost.busy * rows;
+    kernel_cycles_.dependency += cost.dependency * rows;
+    kernel_cycles_.bank += cost.bank * rows;
+    for (std::size_t i = 0; i < pass.pass.reads.size(); ++i) {
+        const RamId ram = access_of(segment, pass.pass.reads[i]).ram;
+        const RowCost::Access& access = cost.reads[i];
+        memory.of(ram).record_read(ram, access.words * count, access.rows * count, access.conflicts * count);
+        stats_.num_words_read += static_cast<std::uint64_t>(access.words) * rows;
+    }
+    for (std::size_t i = 0; i < pass.pass.writes.size(); ++i) {
+        const RamId ram = access_of(segment, pass.pass.writes[i]).ram;
+        const RowCost::Access& access = cost.writes[i];
+        memory.of(ram).record_write(ram, access.words * count, access.rows * count, access.conflicts * count);
+        stats_.num_words_written += static_cast<std::uint64_t>(access.words) * rows;
     }
 }
 
@@ -278,6 +293,17 @@ VectorUnit::SegmentPlan& VectorUnit::plan() {
                     static_cast<std::size_t>(config_.program->rams[index_of(access_of(segment, stream).ram)].lanes);
             }
         }
+        pass_plan.uniform = true;
+        for (const auto* streams : {&pass.reads, &pass.writes}) {
+            for (const StreamUse& stream : *streams) {
+                const AccessTable& access = access_of(segment, stream);
+                const std::int64_t lanes = config_.program->rams[index_of(access.ram)].lanes;
+                const auto aligned = [lanes](std::int64_t offset) { return offset % lanes == 0; };
+                const bool by_token = access.token.modulus != 0 && !aligned(access.token.stride);
+                pass_plan.uniform =
+                    pass_plan.uniform && !by_token && std::all_of(access.row.begin(), access.row.end(), aligned);
+            }
+        }
         pass_plan.rows.resize(combinations);
         pass_plan.known.resize(combinations);
         plan.passes.push_back(std::move(pass_plan));
@@ -329,6 +355,9 @@ const RowCost& VectorUnit::row_cost(PassPlan& plan, std::int64_t row) {
 
 std::uint64_t VectorUnit::burst_cycles(std::int64_t begin, std::int64_t end) {
     PassPlan& pass = plan().passes[s_.pass];
+    if (pass.uniform) {
+        return row_cost(pass, begin).cycles * static_cast<std::uint64_t>(end - begin);
+    }
     std::uint64_t cycles = 0;
     for (std::int64_t row = begin; row < end; ++row) {
         cycles += row_cost(pass, row).cycles;

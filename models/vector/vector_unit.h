@@ -60,6 +60,7 @@ private:
         std::uint64_t latency_cycles = 0;
         std::vector<RowCost> rows;  // by combined residue of the streams' row addresses
         std::vector<bool> known;
+        bool uniform = false;  // every row has the residues of the first one
     };
     struct SegmentPlan {
         std::vector<PassPlan> passes;
@@ -101,6 +102,7 @@ private:
     [[nodiscard]] std::int64_t pass_rows() const;
     [[nodiscard]] const RowCost& row_cost(PassPlan& plan, std::int64_t row);
     [[nodiscard]] std::uint64_t burst_cycles(std::int64_t begin, std::int64_t end);
+    void account_rows(const PassPlan& pass, const RowCost& cost, std::uint64_t rows);
 
     Config config_;
     Mailbox<KernelStart> starts_;
