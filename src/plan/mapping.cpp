@@ -38,18 +38,22 @@ std::uint64_t conflict_free_cycles(const EngineConfig& engine, const Contraction
     return total * static_cast<std::uint64_t>(command.batch);
 }
 
-// Every tile but the last as the first one, which is full.
+// Every tile but the last as the first one, which is full. In steady state a tile takes the longest of its stream, its
+// write-back, and half of what an accumulator buffer goes through: stream, pipeline, write-back.
 std::uint64_t predicted_cycles(const EngineConfig& engine, const std::vector<RamGeometry>& rams,
                                const ContractionCommand& command, const TileMapping& mapping) {
     TileTiming timing(engine, rams, command, mapping);
     const Tile first = timing.tile(0);
     const Tile last = timing.tile(timing.num_tiles() - 1);
-    const auto cost = [&](const Tile& tile) {
-        const StreamCost& stream = timing.stream(tile, 0);
-        return std::max(stream.cycles + stream.fold, timing.write(tile, 0).cycles);
+    const auto twice_the_period = [&](const Tile& tile) {
+        const StreamCost& cost = timing.stream(tile, 0);
+        const std::uint64_t stream = cost.cycles + cost.fold;
+        const std::uint64_t write = timing.write(tile, 0).cycles;
+        return std::max({2 * stream, 2 * write, stream + timing.pipeline_cycles() - 1 + write});
     };
-    return timing.pipeline_cycles() + timing.write_latency_cycles() + timing.write(last, 0).cycles + cost(last) +
-           cost(first) * static_cast<std::uint64_t>(timing.num_tiles() - 1);
+    const StreamCost& last_stream = timing.stream(last, 0);
+    return twice_the_period(first) * static_cast<std::uint64_t>(timing.num_tiles() - 1) / 2 + last_stream.cycles +
+           last_stream.fold + timing.pipeline_cycles() + timing.write(last, 0).cycles + timing.write_latency_cycles();
 }
 
 }  // namespace
