@@ -66,7 +66,7 @@ void ContractionEngine::edge() {
     take_grants();
     // 3. The array works on the streaming tile.
     if (s_.streaming) {
-        if (stepped() && config_.values) {
+        if (computes_by_edge()) {
             step_stream();
         }
         if (cycle() + 1 == s_.stream_end) {
@@ -157,13 +157,8 @@ void ContractionEngine::start_kernel(const KernelStart& start) {
                  timing_->gang_rows()};
     own_cols_ = {std::int64_t{member % mapping.gang_cols} * config_.engine.cols, config_.engine.cols,
                  timing_->gang_cols()};
-    // Edge by edge each engine computes on its own PEs. In bulk the gang's first engine computes for all of them: the
-    // operands that it shares with the others are read once.
-    if (stepped()) {
+    if (computes_by_edge()) {
         values_.start(*command_, *timing_, own_rows_, own_cols_);
-    } else if (leads()) {
-        values_.start(*command_, *timing_, {0, timing_->gang_rows(), timing_->gang_rows()},
-                      {0, timing_->gang_cols(), timing_->gang_cols()});
     }
     ++stats_.num_kernels;
 }
@@ -221,7 +216,7 @@ void ContractionEngine::begin_stream() {
         memory.of(b.ram).record_read(b.ram, cost.b_words, cost.b_rows, cost.b_conflicts);
         stats_.num_words_read += static_cast<std::uint64_t>(cost.a_words + cost.b_words);
     }
-    if (computes()) {
+    if (computes_by_edge()) {
         values_.begin(tile_, token, static_cast<std::size_t>(s_.next_tile % 2));
     }
     step_k_ = 0;
@@ -247,9 +242,6 @@ void ContractionEngine::step_stream() {
 }
 
 void ContractionEngine::end_stream() {
-    if (computes()) {
-        values_.execute_from(step_k_);
-    }
     const auto macs =
         static_cast<std::uint64_t>(own_rows_.indices(tile_.rows) * own_cols_.indices(tile_.cols) * command_->depth);
     stats_.num_macs += macs;
@@ -261,7 +253,7 @@ void ContractionEngine::end_stream() {
 void ContractionEngine::end_write() {
     const Tile tile = timing_->tile(s_.written);
     const WriteCost& cost = timing_->write(tile, token_of(tile));
-    if (computes()) {
+    if (computes_by_edge()) {
         values_.write(tile, token_of(tile), static_cast<std::size_t>(s_.written % 2));
     }
     if (leads()) {
@@ -361,6 +353,11 @@ void ContractionEngine::finish_kernel() {
     stats_.cycles += kernel_cycles_;
     if (!leads()) {
         return;
+    }
+    // Nobody reads a kernel's results before it is done, nor changes its operands. So where edges are not stepped, the
+    // gang's first engine computes them here, for all, at one go.
+    if (config_.values && !stepped()) {
+        values_.run_kernel(*command_, *timing_, tokens_);
     }
     KernelDone done;
     done.kernel = s_.start.kernel;

@@ -106,7 +106,7 @@ private:
 
     [[nodiscard]] std::int32_t token_of(const Tile& tile) const;
     [[nodiscard]] bool leads() const { return config_.index == s_.start.gang_first; }
-    [[nodiscard]] bool computes() const { return config_.values && (stepped() || leads()); }
+    [[nodiscard]] bool computes_by_edge() const { return config_.values && stepped(); }
 
     Config config_;
     Mailbox<KernelStart> starts_;

@@ -103,7 +103,29 @@ void TileValues::execute_slot(std::int64_t k, std::int64_t row_slot, std::int64_
                     size_of(cols), 1);
 }
 
-void TileValues::execute_from(std::int64_t first) {
+void TileValues::run_kernel(const ContractionCommand& command, const TileTiming& timing,
+                            const std::vector<std::int32_t>& tokens) {
+    const ArrayView& view = timing.view();
+    // One tile that covers the output.
+    Tile tile;
+    tile.rows = view.rows;
+    tile.cols = view.cols;
+    command_ = &command;
+    timing_ = &timing;
+    rows_ = {0, view.rows, view.rows};
+    cols_ = {0, view.cols, view.cols};
+    acc_rows_ = view.rows;
+    acc_stride_ = view.cols;
+    grow(accumulators_[0], acc_rows_ * acc_stride_ * partial_sums_);
+    for (tile.batch = 0; tile.batch < command.batch; ++tile.batch) {
+        const std::int32_t token = tokens.empty() ? 0 : tokens[size_of(tile.batch)];
+        begin(tile, token, 0);
+        execute_all();
+        write(tile, token, 0);
+    }
+}
+
+void TileValues::execute_all() {
     const std::size_t rows = row_offsets_.size();
     const std::size_t cols = col_offsets_.size();
     if (rows == 0 || cols == 0) {
@@ -111,13 +133,12 @@ void TileValues::execute_from(std::int64_t first) {
     }
     const ArrayView& view = timing_->view();
     // The indices of one accumulator after another: each of them sums its own in ascending order.
-    for (std::int64_t partial = 0; partial < std::min(partial_sums_, command_->depth - first); ++partial) {
-        const std::int64_t k = first + partial;
+    for (std::int64_t k = 0; k < std::min(partial_sums_, command_->depth); ++k) {
         const auto depth = size_of((command_->depth - k + partial_sums_ - 1) / partial_sums_);
         const Packed a = pack_operand(*view.row_operand, row_offsets_, k, packed_rows_);
         const Packed b = pack_operand(*view.col_operand, col_offsets_, k, packed_cols_);
-        accumulate_tile(accumulators_[buffer_].data() + (k % partial_sums_) * acc_rows_ * acc_stride_,
-                        size_of(acc_stride_), a.values, a.stride, b.values, b.stride, rows, cols, depth);
+        accumulate_tile(accumulators_[buffer_].data() + k * acc_rows_ * acc_stride_, size_of(acc_stride_), a.values,
+                        a.stride, b.values, b.stride, rows, cols, depth);
     }
 }
 

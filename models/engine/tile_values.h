@@ -21,7 +21,7 @@ struct SlotSpan {
 
 class TileValues {
 public:
-    explicit TileValues(const MemoryPorts& memory, int partial_sums) : memory_(memory), partial_sums_(partial_sums) {}
+    TileValues(const MemoryPorts& memory, int partial_sums) : memory_(memory), partial_sums_(partial_sums) {}
 
     // A kernel begins on the PEs of these spans. REQUIRES: command and timing stay until the next kernel.
     void start(const ContractionCommand& command, const TileTiming& timing, const SlotSpan& rows, const SlotSpan& cols);
@@ -32,10 +32,13 @@ public:
     void load_step(std::int64_t k);
     // The multiply-accumulates of one slot of the loaded step.
     void execute_slot(std::int64_t k, std::int64_t row_slot, std::int64_t col_slot);
-    // All steps from k = `first` on, every slot.
-    void execute_from(std::int64_t first);
     // Adds up partial sums, adds bias and residual, stores. The tile of `buffer` must be complete.
     void write(const Tile& tile, std::int32_t token, std::size_t buffer);
+
+    // A whole kernel at once, batch after batch, for all PEs of its gang: the same sums in the same order. `tokens`:
+    // ids by batch, empty if the kernel uses none.
+    void run_kernel(const ContractionCommand& command, const TileTiming& timing,
+                    const std::vector<std::int32_t>& tokens);
 
 private:
     // An operand of the write-back: where its words lie for the tile that is written.
@@ -56,6 +59,7 @@ private:
     };
 
     [[nodiscard]] std::int64_t base_of(const AccessTable& access, const Tile& tile, std::int32_t token) const;
+    void execute_all();
     [[nodiscard]] Packed pack_operand(const AccessTable& access, const std::vector<std::int64_t>& lanes,
                                       std::int64_t first, std::vector<float>& buffer);
     void find_stream(OutputStream& stream, const AccessTable& access, const Tile& tile, std::int32_t token);

@@ -27,7 +27,8 @@ Sequencer::Sequencer(const sc_core::sc_module_name& name, ClockDomain& clock, co
       dependents_(config.program->kernels.size()),
       record_of_(config.program->kernels.size()),
       engine_busy_(static_cast<std::size_t>(config.engines)),
-      vector_busy_(static_cast<std::size_t>(config.vector_units)) {
+      vector_busy_(static_cast<std::size_t>(config.vector_units)),
+      totals_(config.program->kernels.size()) {
     doorbell_in.bind(doorbells_);
     dma_in.bind(dma_done_);
     add_ports(engine_out, "engine_out", config.engines);
@@ -80,7 +81,10 @@ void Sequencer::advance(Cycle n) {
 void Sequencer::start_step(const Doorbell& doorbell) {
     active_ = true;
     step_ = doorbell.step;
-    steps_.push_back({cycle(), 0});
+    if (steps_.size() > config_.kept_steps) {
+        records_.resize(kept_records_);  // of the step before, which is no longer the last
+    }
+    steps_.push_back({cycle(), 0, {}});
     running_ = 0;
     completed_ = 0;
     issue_allowed_ = cycle() + static_cast<Cycle>(config_.sequencer.decode_cycles);
@@ -123,6 +127,11 @@ void Sequencer::complete(const KernelDone& done) {
     record.macs = static_cast<std::uint64_t>(config_.program->kernels[done.kernel].macs);
     // The edge that posts the command lies before the unit's own account.
     record.cycles.pipeline += record.end - record.start - record.cycles.total();
+    steps_.back().phase_end[static_cast<std::size_t>(config_.program->kernels[done.kernel].phase)] = cycle();
+    KernelTotals& totals = totals_[done.kernel];
+    ++totals.count;
+    totals.cycles += record.end - record.start;
+    totals.macs += record.macs;
     switch (config_.program->kernels[done.kernel].unit) {
         case UnitKind::Engine:
             for (int i = 0; i < record.gang_size; ++i) {
@@ -146,6 +155,9 @@ void Sequencer::complete(const KernelDone& done) {
     if (++completed_ == config_.program->kernels.size()) {
         active_ = false;
         steps_.back().end = cycle();
+        if (steps_.size() <= config_.kept_steps) {
+            kept_records_ = records_.size();
+        }
         done_out->post(StepDone{step_});
     }
 }
@@ -252,6 +264,7 @@ void Sequencer::start_kernel(std::uint32_t kernel, int first_unit, int units) {
     record.gang_size = static_cast<std::uint16_t>(units);
     record_of_[kernel] = records_.size();
     records_.push_back(record);
+    ++stats_.num_issued;
     KernelStart start;
     start.kernel = kernel;
     start.command = command.command;

@@ -7,6 +7,7 @@
 // long chains share the free engines evenly.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -30,8 +31,16 @@ struct KernelRecord {
 };
 
 struct StepRecord {
-    Cycle start = 0;  // edge that sees the doorbell
-    Cycle end = 0;    // edge that sees the last kernel done
+    Cycle start = 0;                   // edge that sees the doorbell
+    Cycle end = 0;                     // edge that sees the last kernel done
+    std::array<Cycle, 3> phase_end{};  // by Phase: edge that sees its last kernel done, 0 if it has none
+};
+
+// One kernel over all steps.
+struct KernelTotals {
+    std::uint64_t count = 0;
+    std::uint64_t cycles = 0;  // sum of end - start
+    std::uint64_t macs = 0;
 };
 
 class Sequencer : public Block {
@@ -42,13 +51,15 @@ public:
         const Program* program = nullptr;
         int engines = 1;
         int vector_units = 1;
+        std::size_t kept_steps = 16;  // steps whose kernel records are kept; beyond, those of the last step alone
     };
 
     struct Stats {
         std::uint64_t busy_cycles = 0;              // edges that issued a kernel or took a completion
         std::uint64_t stall_dependence_cycles = 0;  // nothing could be issued: dependences are open or units busy
         std::uint64_t idle_cycles = 0;              // no step
-        std::uint64_t num_kernels = 0;
+        std::uint64_t num_issued = 0;
+        std::uint64_t num_kernels = 0;  // completed
         std::uint64_t num_steps = 0;
     };
 
@@ -64,7 +75,9 @@ public:
     Sequencer(const sc_core::sc_module_name& name, ClockDomain& clock, const Config& config);
 
     [[nodiscard]] const Stats& stats() const { return stats_; }
+    // Records of the first kept_steps steps and of the last one, in order of issue.
     [[nodiscard]] const std::vector<KernelRecord>& kernels() const { return records_; }
+    [[nodiscard]] const std::vector<KernelTotals>& totals() const { return totals_; }  // by kernel
     [[nodiscard]] const std::vector<StepRecord>& steps() const { return steps_; }
     [[nodiscard]] std::string state_text() const;
 
@@ -102,6 +115,8 @@ private:
     std::size_t running_ = 0, completed_ = 0;
     Cycle issue_allowed_ = 0;
     std::vector<KernelRecord> records_;
+    std::size_t kept_records_ = 0;  // records of the first kept_steps steps
+    std::vector<KernelTotals> totals_;
     std::vector<StepRecord> steps_;
     Stats stats_;
 };

@@ -94,17 +94,10 @@ private:
     void add_cycles() {
         for (std::size_t i = 0; i < report_.steps; ++i) {
             const StepOutcome& outcome = report_.outcomes[i];
-            std::uint64_t forward_end = outcome.start;
-            std::uint64_t backward_end = outcome.start;
-            for (const KernelRecord& record : records_of(i)) {
-                const Phase phase = kernel_of(record).phase;
-                if (phase == Phase::Forward) {
-                    forward_end = std::max(forward_end, record.end);
-                } else if (phase == Phase::Backward) {
-                    backward_end = std::max(backward_end, record.end);
-                }
-            }
-            backward_end = std::max(backward_end, forward_end);
+            const auto& phase_end = machine_.sequencer->steps()[i].phase_end;
+            const auto end_of = [&](Phase phase) { return phase_end[static_cast<std::size_t>(phase)]; };
+            const std::uint64_t forward_end = std::max(outcome.start, end_of(Phase::Forward));
+            const std::uint64_t backward_end = std::max(forward_end, end_of(Phase::Backward));
             report_.cycles.forward += forward_end - outcome.start;
             report_.cycles.backward += backward_end - forward_end;
             report_.cycles.update += outcome.end - backward_end;
@@ -133,20 +126,20 @@ private:
         for (const KernelClass kernel_class : kClasses) {
             report_.classes.push_back({kernel_class, 0, 0, 0, 0});
         }
+        for (std::size_t i = 0; i < program_.kernels.size(); ++i) {
+            const KernelTotals& own = machine_.sequencer->totals()[i];
+            ClassTotals& totals = class_totals(program_.kernels[i].kernel_class);
+            totals.kernels += own.count;
+            totals.cycles += own.cycles;
+            totals.macs += own.macs;
+        }
         for (std::size_t i = 0; i < report_.steps; ++i) {
-            const bool listed = all || i == 0 || i + 1 == report_.steps;
-            if (listed) {
-                report_.kernels_steps.push_back(static_cast<std::uint32_t>(i));
+            if (!all && i != 0 && i + 1 != report_.steps) {
+                continue;
             }
+            report_.kernels_steps.push_back(static_cast<std::uint32_t>(i));
             for (const KernelRecord& record : records_of(i)) {
                 const KernelCommand& command = kernel_of(record);
-                ClassTotals& totals = class_totals(command.kernel_class);
-                ++totals.kernels;
-                totals.cycles += record.end - record.start;
-                totals.macs += record.macs;
-                if (!listed) {
-                    continue;
-                }
                 KernelReport kernel;
                 kernel.step = record.step;
                 kernel.kernel = record.kernel;
@@ -283,7 +276,7 @@ private:
             {"port_grants", machine_.interconnect->num_requests_received(), machine_.interconnect->stats().num_grants},
             {"dram_read_bytes", dram.read_bytes, machine_.dma->stats().read_bytes},
             {"dram_written_bytes", machine_.dma->stats().written_bytes, dram.written_bytes},
-            {"kernels", machine_.sequencer->kernels().size(), machine_.sequencer->stats().num_kernels},
+            {"kernels", machine_.sequencer->stats().num_issued, machine_.sequencer->stats().num_kernels},
         };
     }
 
