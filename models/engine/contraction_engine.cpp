@@ -54,6 +54,7 @@ void ContractionEngine::start_of_simulation() {
 }
 
 void ContractionEngine::edge() {
+    now_ = cycle();
     // 1. A command starts a kernel.
     if (!s_.active) {
         if (!starts_.ready()) {
@@ -64,61 +65,52 @@ void ContractionEngine::edge() {
     }
     // 2. Grants start bursts.
     take_grants();
-    // 3. The array works on the streaming tile.
+    // 3. What the engine does by itself.
+    run_edge();
+}
+
+// The engine's own doing at edge now_: everything but reading its mailboxes.
+void ContractionEngine::run_edge() {
+    // 1. The array works on the streaming tile.
     if (s_.streaming) {
         if (computes_by_edge()) {
             step_stream();
         }
-        if (cycle() + 1 == s_.stream_end) {
+        if (now_ + 1 == s_.stream_end) {
             end_stream();
         }
     }
-    // 4. The accumulators drain.
-    if (s_.writing && cycle() + 1 == s_.write_end) {
+    // 2. The accumulators drain.
+    if (s_.writing && now_ + 1 == s_.write_end) {
         end_write();
     }
-    // 5. What can follow is asked for ahead of time.
+    // 3. What can follow is asked for ahead of time.
     request_operands();
     request_write();
-    // 6. Every edge is accounted for; the edges of a stream were at its grant.
-    if (cycle() >= s_.stream_end) {
-        count_waiting(1);
-    }
-    // 7. The last word is in memory.
-    if (s_.written == timing_->num_tiles() && cycle() == s_.done_at) {
+    // 4. Every edge is accounted for.
+    count_edges(now_, now_ + 1);
+    // 5. The last word is in memory.
+    if (s_.written == timing_->num_tiles() && now_ == s_.done_at) {
         finish_kernel();
     }
 }
 
-Cycle ContractionEngine::next_event() const {
-    if (!s_.active) {
-        return kNever;
-    }
-    Cycle next = kNever;
-    const auto consider = [&](Cycle at) {
-        if (at > cycle()) {
-            next = std::min(next, at - cycle());
-        }
-    };
+// Edges at which run_edge does something, if no grant comes. Those with an output must be taken; the others may be
+// caught up with later.
+template <typename Consider>
+void ContractionEngine::outputs(const Consider& consider) const {
     const auto ahead = [](Cycle at) { return at > kGrantEdges ? at - kGrantEdges : 0; };
     const std::int64_t tiles = timing_->num_tiles();
     const std::int64_t streamed = s_.next_tile + (s_.streaming ? 1 : 0);
-    if (s_.streaming) {
-        consider(s_.stream_end - 1);
-    }
-    if (s_.writing) {
-        consider(s_.write_end - 1);
-    }
+    const std::int64_t to_write = s_.written + (s_.writing ? 1 : 0);
     // Another tile's operands can be asked for when the array and an accumulator buffer are about to be free.
     if (!s_.operand_requested && (streamed < tiles || s_.tokens_pending)) {
         consider(ahead(s_.array_free));
-        consider(s_.array_free);  // what the engine waits for has another name from here on
         if (s_.writing) {
             consider(ahead(s_.write_end));
         }
     }
     // A tile can be written when its sums are about to be complete and the previous write-back about to end.
-    const std::int64_t to_write = s_.written + (s_.writing ? 1 : 0);
     if (!s_.write_requested && to_write < streamed) {
         consider(ahead(s_.sums_at[static_cast<std::size_t>(to_write % 2)]));
         if (s_.writing) {
@@ -127,16 +119,56 @@ Cycle ContractionEngine::next_event() const {
     }
     if (s_.written == tiles) {
         consider(s_.done_at);
+    } else if (to_write == tiles) {
+        consider(done_after(s_.write_end));
     }
+}
+
+Cycle ContractionEngine::next_event() const {
+    // A gang's other engines post nothing: only a grant or a command wakes them.
+    if (!s_.active || !leads()) {
+        return kNever;
+    }
+    Cycle next = kNever;
+    outputs([&](Cycle at) {
+        if (at > cycle()) {
+            next = std::min(next, at - cycle());
+        }
+    });
+    return next;
+}
+
+Cycle ContractionEngine::next_transition() const {
+    Cycle next = kNever;
+    const auto consider = [&](Cycle at) {
+        if (at > now_) {
+            next = std::min(next, at);
+        }
+    };
+    outputs(consider);
+    if (s_.streaming) {
+        consider(s_.stream_end - 1);
+    }
+    if (s_.writing) {
+        consider(s_.write_end - 1);
+    }
+    consider(s_.array_free);  // what the engine waits for has another name from here on
     return next;
 }
 
 void ContractionEngine::advance(Cycle n) {
-    if (!s_.active) {
-        stats_.idle_cycles += n;
-    } else if (cycle() + 1 >= s_.stream_end) {
-        count_waiting(n);
+    const Cycle end = cycle() + 1 + n;
+    now_ = cycle();
+    while (s_.active && now_ + 1 < end) {
+        const Cycle at = std::min(next_transition(), end);
+        count_edges(now_ + 1, at);
+        now_ = at - 1;
+        if (at < end) {
+            now_ = at;
+            run_edge();
+        }
     }
+    stats_.idle_cycles += end - 1 - now_;
 }
 
 void ContractionEngine::start_kernel(const KernelStart& start) {
@@ -146,8 +178,8 @@ void ContractionEngine::start_kernel(const KernelStart& start) {
     s_.active = true;
     s_.start = start;
     s_.tokens_pending = uses_tokens(*command_);
-    s_.stream_end = cycle();  // nothing streamed yet: this edge waits
-    s_.array_free = cycle();
+    s_.stream_end = now_;  // nothing streamed yet: this edge waits
+    s_.array_free = now_;
     kernel_cycles_ = UnitCycles{};
     kernel_macs_ = 0;
     tokens_.clear();
@@ -170,7 +202,7 @@ void ContractionEngine::take_grants() {
             s_.write_requested = false;
             s_.writing = true;
             const Tile tile = timing_->tile(s_.written);
-            s_.write_end = cycle() + timing_->write(tile, token_of(tile)).cycles;
+            s_.write_end = now_ + timing_->write(tile, token_of(tile)).cycles;
             continue;
         }
         s_.operand_requested = false;
@@ -188,7 +220,7 @@ void ContractionEngine::take_grants() {
                 memory.of(program.sample.ram).record_read(program.sample.ram, command_->batch, command_->batch, 0);
                 stats_.num_words_read += static_cast<std::uint64_t>(command_->batch);
             }
-            s_.array_free = cycle() + static_cast<Cycle>(command_->batch) +
+            s_.array_free = now_ + static_cast<Cycle>(command_->batch) +
                             static_cast<Cycle>(program.rams[index_of(program.sample.ram)].read_latency_cycles);
             continue;
         }
@@ -201,8 +233,8 @@ void ContractionEngine::begin_stream() {
     const std::int32_t token = token_of(tile_);
     const StreamCost& cost = timing_->stream(tile_, token);
     s_.streaming = true;
-    s_.stream_begin = cycle();
-    s_.stream_end = cycle() + cost.cycles;
+    s_.stream_begin = now_;
+    s_.stream_end = now_ + cost.cycles;
     s_.array_free = s_.stream_end + cost.fold;
     s_.sums_at[static_cast<std::size_t>(s_.next_tile % 2)] = s_.array_free - 1 + timing_->pipeline_cycles();
     kernel_cycles_.busy += cost.busy;
@@ -271,11 +303,16 @@ void ContractionEngine::end_write() {
     }
     s_.writing = false;
     ++s_.written;
-    s_.done_at = command_->accumulates ? s_.write_end : s_.write_end - 1 + timing_->write_latency_cycles();
+    s_.done_at = done_after(s_.write_end);
+}
+
+// Edge at which the last word of a write burst is in memory.
+Cycle ContractionEngine::done_after(Cycle write_end) const {
+    return command_->accumulates ? write_end : write_end - 1 + timing_->write_latency_cycles();
 }
 
 void ContractionEngine::request_operands() {
-    if (s_.operand_requested || cycle() + kGrantEdges < s_.array_free) {
+    if (s_.operand_requested || now_ + kGrantEdges < s_.array_free) {
         return;
     }
     const std::int64_t tile_index = s_.streaming ? s_.next_tile + 1 : s_.next_tile;
@@ -289,7 +326,7 @@ void ContractionEngine::request_operands() {
             return;
         }
         // The tile's accumulator buffer holds tile_index - 2 until that is written back.
-        const bool being_written = s_.written == tile_index - 2 && s_.writing && s_.write_end <= cycle() + kGrantEdges;
+        const bool being_written = s_.written == tile_index - 2 && s_.writing && s_.write_end <= now_ + kGrantEdges;
         if (s_.written < tile_index - 1 && !being_written) {
             return;
         }
@@ -317,7 +354,7 @@ void ContractionEngine::request_write() {
     if (s_.write_requested || tile_index >= streamed) {
         return;
     }
-    const Cycle start = cycle() + kGrantEdges;
+    const Cycle start = now_ + kGrantEdges;
     if (s_.sums_at[static_cast<std::size_t>(tile_index % 2)] > start || (s_.writing && s_.write_end > start)) {
         return;
     }
@@ -367,12 +404,19 @@ void ContractionEngine::finish_kernel() {
     done_out->post(done);
 }
 
-void ContractionEngine::count_waiting(Cycle n) {
+// Edges from .. to - 1, in all of which the engine is in the present state. Those of a stream were counted at its
+// grant.
+void ContractionEngine::count_edges(Cycle from, Cycle to) {
+    from = std::max(from, s_.stream_end);
+    if (from >= to) {
+        return;
+    }
+    const Cycle n = to - from;
     const std::int64_t tiles = timing_->num_tiles();
     if (s_.operand_requested) {
         kernel_cycles_.port += n;
     } else if (s_.next_tile < tiles) {
-        if (s_.array_free > cycle()) {
+        if (s_.array_free > from) {
             (s_.next_tile == 0 ? kernel_cycles_.pipeline : kernel_cycles_.dependency) += n;
         } else {
             kernel_cycles_.write_back += n;

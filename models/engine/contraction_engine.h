@@ -93,6 +93,12 @@ private:
     [[nodiscard]] Cycle next_event() const override;
     void advance(Cycle n) override;
 
+    void run_edge();
+    template <typename Consider>
+    void outputs(const Consider& consider) const;
+    [[nodiscard]] Cycle next_transition() const;
+    [[nodiscard]] Cycle done_after(Cycle write_end) const;
+
     void start_kernel(const KernelStart& start);
     void take_grants();
     void begin_stream();
@@ -102,7 +108,7 @@ private:
     void request_operands();
     void request_write();
     void finish_kernel();
-    void count_waiting(Cycle n);
+    void count_edges(Cycle from, Cycle to);
 
     [[nodiscard]] std::int32_t token_of(const Tile& tile) const;
     [[nodiscard]] bool leads() const { return config_.index == s_.start.gang_first; }
@@ -112,6 +118,7 @@ private:
     Mailbox<KernelStart> starts_;
     Mailbox<PortGrant> grants_;
     State s_;
+    Cycle now_ = 0;  // edge that is being worked on: the present one, or one slept through that is caught up with
     Stats stats_;
     UnitCycles kernel_cycles_;
     std::uint64_t kernel_macs_ = 0;
