@@ -18,7 +18,8 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
 
 // The recurrence of docs/timing.md for conflict-free memories, with tiles of row_slots x col_slots outputs per PE.
 std::int64_t closed_form(const Config& config, const ProductShape& shape, std::int64_t row_interleave,
-                         std::int64_t col_interleave, std::int64_t gang_rows = 1, std::int64_t gang_cols = 1) {
+                         std::int64_t col_interleave, std::int64_t gang_rows = 1, std::int64_t gang_cols = 1,
+                         std::int64_t first_stream = 3) {
     const std::int64_t add = config.engine.add_latency_cycles;
     const std::int64_t partials = config.engine.partial_sums;
     const std::int64_t array_rows = config.engine.rows * gang_rows;
@@ -57,7 +58,7 @@ std::int64_t closed_form(const Config& config, const ProductShape& shape, std::i
     const std::size_t tiles = stream.size();
     std::vector<std::int64_t> begin(tiles), free(tiles), sums(tiles), written(tiles);
     for (std::size_t t = 0; t < tiles; ++t) {
-        begin[t] = t == 0 ? 3 : std::max(free[t - 1], begin[t - 1] + 2);
+        begin[t] = t == 0 ? first_stream : std::max(free[t - 1], begin[t - 1] + 2);
         if (t >= 2) {
             begin[t] = std::max(begin[t], written[t - 2] + std::max<std::int64_t>(write[t - 2], 2));
         }
@@ -180,6 +181,14 @@ TEST_CASE("a gang of engines runs as one array") {
     const KernelResult single = run_alone(config, product_step(shape));
     CHECK(single.gang_size == 1);
     CHECK(static_cast<std::int64_t>(single.cycles) == closed_form(config, shape, 1, 1));
+}
+
+TEST_CASE("a kernel that addresses by token reads the ids first, one a cycle") {
+    Config config = small_machine();
+    const ProductShape shape{2, 2, 3, false, false, 5};
+    const KernelResult result = run_alone(config, token_product_step(shape, 7));
+    const std::int64_t tokens = shape.batch + config.memory.lutram_read_latency_cycles;
+    CHECK(static_cast<std::int64_t>(result.cycles) == closed_form(config, shape, 1, 1, 1, 1, 3 + tokens));
 }
 
 TEST_CASE("rows that share a bank are fetched one after another") {

@@ -69,6 +69,25 @@ Step product_step(const ProductShape& shape) {
     return step;
 }
 
+Step transfer_step(std::int64_t words, std::int64_t offset, bool to_chip) {
+    Step step;
+    add_sample(step, 1);
+    const TensorId x = add(step, "x", {words});
+    step.kernels.push_back({"transfer", Phase::Forward, KernelClass::Dma, DmaTransfer{x, 0, words, offset, to_chip}});
+    return step;
+}
+
+Step token_product_step(const ProductShape& shape, std::int64_t vocab) {
+    Step step = product_step(shape);
+    auto& product = std::get<Contraction>(step.kernels.front().work);
+    step.tensors[index_of(step.sample)].shape = {3 * shape.batch + 2};
+    step.seq_len = shape.batch;
+    step.tensors[index_of(product.a.tensor)].shape = {vocab, shape.rows, shape.depth};
+    product.a.batch.clear();
+    product.a.token = {1, vocab, shape.rows * shape.depth};
+    return step;
+}
+
 Step vector_step(VectorOp op, std::int64_t rows, std::int64_t cols, float scalar) {
     Step step;
     add_sample(step, std::max(rows, cols));
@@ -146,6 +165,7 @@ KernelResult run_alone(const Config& config, const Step& step, RunMode run_mode)
                                           cycles.total()};
     });
     KernelResult result;
+    result.start = numbers[11];
     result.cycles = numbers[0];
     result.busy = numbers[1];
     result.dependency = numbers[2];

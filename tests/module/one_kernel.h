@@ -27,7 +27,14 @@ struct ProductShape {
 // A vector kernel over a rows x cols matrix in and out, both scratch tensors "x" and "y" (and "g" for two inputs).
 [[nodiscard]] Step vector_step(VectorOp op, std::int64_t rows, std::int64_t cols, float scalar);
 
+// A DMA transfer of `words` words between DRAM address `offset` and an on-chip tensor.
+[[nodiscard]] Step transfer_step(std::int64_t words, std::int64_t offset, bool to_chip);
+
+// out[b] (rows x cols) = table slice of token b (rows x depth) b (depth x cols): addresses that depend on tokens.
+[[nodiscard]] Step token_product_step(const ProductShape& shape, std::int64_t vocab);
+
 struct KernelResult {
+    std::uint64_t start = 0;  // edge that posts the command
     std::uint64_t cycles = 0;
     std::uint64_t busy = 0, dependency = 0, bank = 0, port = 0, write_back = 0, dram = 0, pipeline = 0;
     std::uint64_t macs = 0;
