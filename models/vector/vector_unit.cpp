@@ -35,6 +35,7 @@ void VectorUnit::start_of_simulation() {
 }
 
 void VectorUnit::edge() {
+    now_ = cycle();
     // 1. A command starts a kernel.
     if (!s_.active) {
         if (!starts_.ready()) {
@@ -45,22 +46,27 @@ void VectorUnit::edge() {
     }
     // 2. A grant starts a burst.
     take_grants();
-    // 3. The burst's last beat enters the lanes.
-    if (s_.streaming && cycle() + 1 == s_.stream_end) {
+    // 3. What the unit does by itself.
+    run_edge();
+}
+
+// The unit's own doing at edge now_: everything but reading its mailboxes.
+void VectorUnit::run_edge() {
+    // 1. The burst's last beat enters the lanes.
+    if (s_.streaming && now_ + 1 == s_.stream_end) {
         end_burst();
     }
-    // 4. The next burst is asked for ahead of time.
+    // 2. The next burst is asked for ahead of time.
     request_burst();
-    // 5. Every edge is accounted for; the edges of a burst were at its grant.
-    if (cycle() >= s_.stream_end) {
-        count_waiting(1);
-    }
-    // 6. The last result is in memory.
-    if (s_.complete && cycle() == s_.done_at) {
+    // 3. Every edge is accounted for.
+    count_edges(now_, now_ + 1);
+    // 4. The last result is in memory.
+    if (s_.complete && now_ == s_.done_at) {
         finish_kernel();
     }
 }
 
+// A burst that is not the last of its pass ends unseen: what follows was asked for before. All else has an output.
 Cycle VectorUnit::next_event() const {
     if (!s_.active) {
         return kNever;
@@ -71,7 +77,7 @@ Cycle VectorUnit::next_event() const {
             next = std::min(next, at - cycle());
         }
     };
-    if (s_.streaming) {
+    if (s_.streaming && (s_.burst_end == pass_rows() || !s_.requested)) {
         consider(s_.stream_end - 1);
     }
     if (s_.complete) {
@@ -83,11 +89,18 @@ Cycle VectorUnit::next_event() const {
 }
 
 void VectorUnit::advance(Cycle n) {
+    const Cycle end = cycle() + 1 + n;
     if (!s_.active) {
         stats_.idle_cycles += n;
-    } else if (cycle() + 1 >= s_.stream_end) {
-        count_waiting(n);
+        return;
     }
+    Cycle from = cycle() + 1;
+    if (s_.streaming && s_.stream_end - 1 >= from && s_.stream_end - 1 < end) {
+        now_ = s_.stream_end - 1;
+        run_edge();
+        from = s_.stream_end;
+    }
+    count_edges(from, end);
 }
 
 void VectorUnit::start_kernel(const KernelStart& start) {
@@ -95,8 +108,8 @@ void VectorUnit::start_kernel(const KernelStart& start) {
     s_ = State{};
     s_.active = true;
     s_.start = start;
-    s_.stream_end = cycle();
-    s_.start_allowed = cycle();
+    s_.stream_end = now_;
+    s_.start_allowed = now_;
     kernel_cycles_ = UnitCycles{};
     tokens_.clear();
     ++stats_.num_kernels;
@@ -132,7 +145,7 @@ void VectorUnit::take_grants() {
             function_.set_tokens(tokens_);
             memory.of(sample.ram).record_read(sample.ram, segment.rows, segment.rows, 0);
             stats_.num_words_read += static_cast<std::uint64_t>(segment.rows);
-            s_.start_allowed = cycle() + static_cast<Cycle>(segment.rows) +
+            s_.start_allowed = now_ + static_cast<Cycle>(segment.rows) +
                                static_cast<Cycle>(config_.program->rams[index_of(sample.ram)].read_latency_cycles);
             continue;
         }
@@ -153,7 +166,7 @@ void VectorUnit::take_grants() {
                 account_rows(pass, cost, 1);
             }
         }
-        s_.stream_end = cycle() + cycles;
+        s_.stream_end = now_ + cycles;
         s_.start_allowed = s_.stream_end;
         const auto elements = static_cast<std::uint64_t>((s_.burst_end - s_.burst_begin) * segment.cols);
         stats_.num_elements += elements;
@@ -190,7 +203,7 @@ void VectorUnit::end_burst() {
     }
     s_.next_row = s_.burst_end;
     const PassPlan& pass = plan().passes[s_.pass];
-    const Cycle results_at = cycle() + pass.latency_cycles;
+    const Cycle results_at = now_ + pass.latency_cycles;
     if (s_.next_row < pass_rows()) {
         if (pass.pass.serial_rows) {
             s_.start_allowed = results_at + 1;
@@ -223,7 +236,7 @@ void VectorUnit::next_pass(Cycle results_at) {
 }
 
 void VectorUnit::request_burst() {
-    if (s_.requested || s_.complete || cycle() + kGrantEdges < s_.start_allowed) {
+    if (s_.requested || s_.complete || now_ + kGrantEdges < s_.start_allowed) {
         return;
     }
     PortRequest request;
@@ -267,8 +280,12 @@ void VectorUnit::finish_kernel() {
     done_out->post(done);
 }
 
-void VectorUnit::count_waiting(Cycle n) {
-    (s_.requested ? kernel_cycles_.port : kernel_cycles_.pipeline) += n;
+// Edges from .. to - 1, in all of which the unit is in the present state. Those of a burst were counted at its grant.
+void VectorUnit::count_edges(Cycle from, Cycle to) {
+    from = std::max(from, s_.stream_end);
+    if (from < to) {
+        (s_.requested ? kernel_cycles_.port : kernel_cycles_.pipeline) += to - from;
+    }
 }
 
 VectorUnit::SegmentPlan& VectorUnit::plan() {

@@ -95,7 +95,8 @@ private:
     void next_pass(Cycle results_at);
     void request_burst();
     void finish_kernel();
-    void count_waiting(Cycle n);
+    void run_edge();
+    void count_edges(Cycle from, Cycle to);
 
     [[nodiscard]] SegmentPlan& plan();
     [[nodiscard]] const VectorSegmentCommand& segment() const { return command_->segments[s_.segment]; }
@@ -108,6 +109,7 @@ private:
     Mailbox<KernelStart> starts_;
     Mailbox<PortGrant> grants_;
     State s_;
+    Cycle now_ = 0;  // edge that is being worked on: the present one, or one slept through that is caught up with
     Stats stats_;
     UnitCycles kernel_cycles_;
     const VectorCommand* command_ = nullptr;
