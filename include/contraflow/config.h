@@ -13,7 +13,7 @@ namespace contraflow {
 enum class Flow { Btt, Tt, Mm };
 enum class SchedulePolicy { Serial, Overlap };
 enum class RunMode { Clocked, Leap };
-enum class RamPlace { Auto, Bram, Uram, Lutram, Dram };
+enum class RamPlace { Auto, Bram, Uram, Lutram };
 enum class LayoutPolicy { Naive, Auto };
 
 struct NetworkConfig {

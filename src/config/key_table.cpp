@@ -21,11 +21,8 @@ using Words = std::vector<std::pair<std::string, E>>;
 const Words<Flow> kFlows{{"btt", Flow::Btt}, {"tt", Flow::Tt}, {"mm", Flow::Mm}};
 const Words<SchedulePolicy> kPolicies{{"serial", SchedulePolicy::Serial}, {"overlap", SchedulePolicy::Overlap}};
 const Words<LayoutPolicy> kLayouts{{"naive", LayoutPolicy::Naive}, {"auto", LayoutPolicy::Auto}};
-const Words<RamPlace> kPlaces{{"auto", RamPlace::Auto},
-                              {"bram", RamPlace::Bram},
-                              {"uram", RamPlace::Uram},
-                              {"lutram", RamPlace::Lutram},
-                              {"dram", RamPlace::Dram}};
+const Words<RamPlace> kPlaces{
+    {"auto", RamPlace::Auto}, {"bram", RamPlace::Bram}, {"uram", RamPlace::Uram}, {"lutram", RamPlace::Lutram}};
 
 std::string one_of(const std::vector<std::string>& words) {
     std::string text = words.front();
@@ -274,18 +271,21 @@ KeyTable build_design_keys() {
                MEMBER(vector.compare_latency_cycles));
 
     Section(table, "memory")
-        .word("parameters", kPlaces, "where parameters live; auto: where they waste least", MEMBER(memory.parameters))
-        .word("gradients", kPlaces, "where gradients live", MEMBER(memory.gradients))
-        .word("activations", kPlaces, "where activations kept for the backward phase live", MEMBER(memory.activations))
-        .word("scratch", kPlaces, "where buffers used inside a phase live", MEMBER(memory.scratch))
+        .word("parameters", kPlaces, "where parameters live; auto: BRAM, large ones URAM", MEMBER(memory.parameters))
+        .word("gradients", kPlaces, "where gradients live; auto: as parameters", MEMBER(memory.gradients))
+        .word("activations", kPlaces,
+              "where activations kept for the backward phase live; auto: URAM where there is one",
+              MEMBER(memory.activations))
+        .word("scratch", kPlaces, "where buffers used inside a phase live; auto: as activations",
+              MEMBER(memory.scratch))
         .word("layout", kLayouts, "naive: every tensor in banks of its own; auto: small tensors share banks",
               MEMBER(memory.layout))
         .whole("banks", "banks", 1, 4096, "words an on-chip memory delivers per port and cycle, one per bank at most",
                MEMBER(memory.banks))
         .whole("ports", "ports", 1, 2, "ports per bank", MEMBER(memory.ports))
-        .whole("lutram_max_words", "words", 0, 65'536, "bank depth up to which a memory is built of LUTRAM",
+        .whole("lutram_max_words", "words", 0, 65'536, "layout naive: bank depth up to which auto means LUTRAM",
                MEMBER(memory.lutram_max_words))
-        .whole("lutram_max_bits", "bits", 0, 1'048'576, "bits of a bank up to which it is built of LUTRAM",
+        .whole("lutram_max_bits", "bits", 0, 1'048'576, "layout naive: bits of a bank up to which auto means LUTRAM",
                MEMBER(memory.lutram_max_bits))
         .whole("bram_read_latency_cycles", "cycles", 1, 16, "address to data of a BRAM bank",
                MEMBER(memory.bram_read_latency_cycles))

@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::int64_t kBramRows = 1024;  // depth of a shared BRAM bank: one RAMB36 of 1K x 36
 constexpr std::int64_t kUramRows = 4096;  // one URAM288
-constexpr int kUramLanes = 2;             // words of 32 bits in a row of 72
+constexpr std::int64_t kWordBits = 32;
+constexpr int kUramLanes = 2;  // words of 32 bits in a row of 72
 
 struct Request {
     std::size_t tensor = 0;
@@ -175,8 +176,13 @@ private:
             case RamPlace::Bram:
                 return RamKind::Bram;
             case RamPlace::Auto:
-            case RamPlace::Dram:
                 break;
+        }
+        // A memory of its own may be small enough for LUTRAM; a shared one is not.
+        const std::int64_t depth = (tensor.words() + config_.memory.banks - 1) / config_.memory.banks;
+        if (config_.memory.layout == LayoutPolicy::Naive && depth <= config_.memory.lutram_max_words &&
+            depth * kWordBits <= config_.memory.lutram_max_bits) {
+            return RamKind::Lutram;
         }
         if (!has_uram) {
             return RamKind::Bram;

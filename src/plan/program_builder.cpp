@@ -102,7 +102,8 @@ private:
     static void set_token(AccessTable& table, const Placement& place, const TokenDigit& token) {
         table.token = token;
         if (token.modulus != 0) {
-            table.token.stride = stride_of(place, token.stride);
+            // A digit of one value never moves the address, and its stride may be no level of the tensor.
+            table.token.stride = token.modulus == 1 ? 0 : stride_of(place, token.stride);
         }
     }
 

@@ -133,7 +133,7 @@ private:
         for (const char* function : {"exp", "erf", "tanh", "log", "divide", "sqrt", "compare"}) {
             maybe_set(20, std::string("vector.") + function + "_latency_cycles", 1, 35);
         }
-        const std::vector<std::string> places{"auto", "bram", "uram", "lutram", "dram"};
+        const std::vector<std::string> places{"auto", "bram", "uram", "lutram"};
         for (const char* group : {"parameters", "gradients", "activations", "scratch"}) {
             if (chance(35)) {
                 set(std::string("memory.") + group, one_of(places));

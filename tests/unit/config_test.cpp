@@ -270,7 +270,7 @@ TEST_CASE("a word outside the list is answered with the list") {
     CHECK(problem_of("network.flow", "bbt") ==
           "design.ini:2: network.flow: \"bbt\" is unknown; expected btt, tt or mm");
     CHECK(problem_of("memory.gradients", "ddr") ==
-          "design.ini:2: memory.gradients: \"ddr\" is unknown; expected auto, bram, uram, lutram or dram");
+          "design.ini:2: memory.gradients: \"ddr\" is unknown; expected auto, bram, uram or lutram");
 }
 
 TEST_CASE("lists refuse empty places, bad elements and wrong lengths") {
