@@ -11,6 +11,8 @@ __extension__ using Wide = unsigned __int128;
 
 }  // namespace
 
+std::uint64_t ClockDomain::latest_ps_ = 0;
+
 ClockDomain::ClockDomain(const sc_core::sc_module_name& name, std::int64_t hz, RunMode run_mode)
     : sc_core::sc_module(name), hz_(hz), clocked_(run_mode == RunMode::Clocked) {
     const auto rate = static_cast<std::uint64_t>(hz);
@@ -53,6 +55,7 @@ void ClockDomain::generate() {
     }
     started_ = true;
     cycle_ps_ = edge_ps(cycle_);
+    latest_ps_ = cycle_ps_;
     tick_.notify();
     next_trigger(sc_core::sc_time::from_value(edge_ps(cycle_ + 1) - cycle_ps_));
 }
@@ -71,41 +74,55 @@ void ClockDomain::schedule(std::size_t place, Cycle edge) {
         return;
     }
     due = edge;
-    if (!taking_ && edge < armed_) {
+    if (taking_) {
+        next_ = std::min(next_, edge);
+    } else if (edge < armed_) {
         armed_ = edge;
         agenda_.notify(sc_core::sc_time::from_value(edge_ps(edge) - sc_core::sc_time_stamp().value()));
     }
 }
 
 void ClockDomain::take_due_edges() {
-    if (sleepers_.empty()) {
-        return;
-    }
-    const Cycle edge = *std::min_element(due_.begin(), due_.end());
-    if (edge == kNever) {
-        return;
-    }
-    const std::uint64_t ps = sc_core::sc_time_stamp().value();
-    if (!clocked_ || !runs_) {
-        cycle_ = edge;
-        cycle_ps_ = ps;
-        started_ = true;
-    }
-    taking_ = true;
-    for (std::size_t i = 0; i < sleepers_.size(); ++i) {
-        if (due_[i] != edge) {
-            continue;
+    while (armed_ != kNever && !sleepers_.empty()) {
+        const Cycle edge = armed_;
+        const std::uint64_t ps = edge_ps(edge);
+        if (!clocked_ || !runs_) {
+            cycle_ = edge;
+            cycle_ps_ = ps;
+            started_ = true;
         }
-        const Cycle wanted = sleepers_[i]->take(edge, ps);
-        // A word posted at this very edge, before this block took it, is for the next one.
-        due_[i] = std::min(wanted, posted_[i]);
-        posted_[i] = kNever;
+        latest_ps_ = ps;
+        taking_ = true;
+        next_ = kNever;
+        for (std::size_t i = 0; i < sleepers_.size(); ++i) {
+            if (due_[i] == edge) {
+                const Cycle wanted = sleepers_[i]->take(edge, ps);
+                // A word posted at this very edge, before this block took it, is for the next one.
+                due_[i] = std::min(wanted, posted_[i]);
+                posted_[i] = kNever;
+            }
+            next_ = std::min(next_, due_[i]);
+        }
+        taking_ = false;
+        armed_ = next_;
+        if (armed_ != kNever && !may_run_ahead_to(edge_ps(armed_))) {
+            agenda_.notify(sc_core::sc_time::from_value(edge_ps(armed_) - sc_core::sc_time_stamp().value()));
+            return;
+        }
     }
-    taking_ = false;
-    armed_ = *std::min_element(due_.begin(), due_.end());
-    if (armed_ != kNever) {
-        agenda_.notify(sc_core::sc_time::from_value(edge_ps(armed_) - ps));
+}
+
+bool ClockDomain::may_run_ahead_to(std::uint64_t ps) const {
+    for (const ClockDomain* other : others_) {
+        if (other->armed_ != kNever && other->edge_ps(other->armed_) <= ps) {
+            return false;
+        }
     }
+    return !others_.empty();
+}
+
+std::uint64_t ClockDomain::now_ps() {
+    return std::max<std::uint64_t>(latest_ps_, sc_core::sc_time_stamp().value());
 }
 
 Block::Block(const sc_core::sc_module_name& name, ClockDomain& clock, Clocking clocking)

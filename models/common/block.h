@@ -35,6 +35,13 @@ public:
     [[nodiscard]] bool clocked() const { return clocked_; }
     [[nodiscard]] std::int64_t hz() const { return hz_; }
 
+    // The other domains of a machine whose blocks sleep: this one runs ahead of SystemC's time up to their next edges.
+    // REQUIRES: nothing outside the domains depends on SystemC's time while they run.
+    void run_ahead(std::vector<const ClockDomain*> others) { others_ = std::move(others); }
+
+    // Time of the edge that is being taken, in whichever domain; SystemC's time outside of edges.
+    [[nodiscard]] static std::uint64_t now_ps();
+
 private:
     friend class Block;
 
@@ -50,6 +57,7 @@ private:
 
     void generate();
     void take_due_edges();
+    [[nodiscard]] bool may_run_ahead_to(std::uint64_t ps) const;
 
     std::int64_t hz_;
     bool clocked_;
@@ -63,8 +71,11 @@ private:
     std::vector<Block*> sleepers_;
     std::vector<Cycle> due_;     // by sleeper: next edge it takes
     std::vector<Cycle> posted_;  // by sleeper: a later edge that a word asked for meanwhile
-    Cycle armed_ = kNever;       // edge for which the agenda's event is notified
+    Cycle armed_ = 0;            // next edge of the agenda
+    Cycle next_ = kNever;        // the one after, while armed_ is being taken
     bool taking_ = false;
+    std::vector<const ClockDomain*> others_;
+    static std::uint64_t latest_ps_;  // time of the latest edge that any domain took
     sc_core::sc_event agenda_;
 };
 

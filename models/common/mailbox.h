@@ -29,7 +29,7 @@ public:
 
     void post(const T& value) override {
         SIM_CHECK(posted_ - taken_ < kDepth, "mailbox of " << reader_.name() << " overflows");
-        const std::uint64_t now = sc_core::sc_time_stamp().value();
+        const std::uint64_t now = ClockDomain::now_ps();
         Entry& entry = entries_[posted_ % kDepth];
         entry.ps = now;
         entry.value = value;

@@ -1,6 +1,7 @@
 #include "engine/tile_values.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "numerics/tile_product.h"
 
@@ -38,6 +39,20 @@ bool side_by_side(const std::vector<std::int64_t>& offsets) {
         }
     }
     return true;
+}
+
+// Distance of neighbouring entries if it is the same everywhere, else -1.
+std::int64_t even_step(const std::vector<std::int32_t>& table) {
+    if (table.size() < 2) {
+        return std::numeric_limits<std::int32_t>::max();  // one row: any distance will do
+    }
+    const std::int64_t step = table[1] - table[0];
+    for (std::size_t i = 0; i < table.size(); ++i) {
+        if (table[i] != static_cast<std::int64_t>(i) * step) {
+            return -1;
+        }
+    }
+    return step;
 }
 
 }  // namespace
@@ -116,37 +131,55 @@ void TileValues::run_kernel(const ContractionCommand& command, const TileTiming&
     cols_ = {0, view.cols, view.cols};
     acc_rows_ = view.rows;
     acc_stride_ = view.cols;
-    grow(accumulators_[0], acc_rows_ * acc_stride_ * partial_sums_);
+    const std::int64_t partials = std::min(partial_sums_, command.depth);
+    offsets_in(rows_, *view.row_table, 0, 0, view.rows, row_offsets_);
+    offsets_in(cols_, *view.col_table, 0, 0, view.cols, col_offsets_);
+    row_lanes_side_by_side_ = side_by_side(row_offsets_);
+    col_lanes_side_by_side_ = side_by_side(col_offsets_);
+    find_columns(out_, command.out, tile);
+    find_columns(bias_, command.bias, tile);
+    find_columns(residual_, command.residual, tile);
+    // Sums that nothing is added to can grow where they belong, if their rows lie evenly apart.
+    const std::int64_t out_stride = even_step(view.rows_of(command.out));
+    const bool in_place = partials == 1 && !command.bias.present && !command.residual.present && out_.contiguous &&
+                          out_.cols[0] == 0 && out_stride >= view.cols;
+    if (!in_place) {
+        grow(accumulators_[0], acc_rows_ * acc_stride_ * partials);
+    }
     for (tile.batch = 0; tile.batch < command.batch; ++tile.batch) {
         const std::int32_t token = tokens.empty() ? 0 : tokens[size_of(tile.batch)];
-        begin(tile, token, 0);
-        execute_all();
-        write(tile, token, 0);
+        float* sums = accumulators_[0].data();
+        if (in_place) {
+            sums = memory_.words(command.out.ram) + base_of(command.out, tile, token);
+            acc_stride_ = out_stride;
+            for (std::int64_t i = 0; i < view.rows; ++i) {
+                std::fill_n(sums + i * acc_stride_, view.cols, 0.0F);
+            }
+        } else {
+            std::fill_n(sums, acc_rows_ * acc_stride_ * partials, 0.0F);
+        }
+        // The indices of one accumulator after another: each of them sums its own in ascending order.
+        for (std::int64_t k = 0; k < partials; ++k) {
+            const auto depth = size_of((command.depth - k + partial_sums_ - 1) / partial_sums_);
+            const Packed a = pack_operand(*view.row_operand, base_of(*view.row_operand, tile, token), row_offsets_,
+                                          row_lanes_side_by_side_, k, packed_rows_);
+            const Packed b = pack_operand(*view.col_operand, base_of(*view.col_operand, tile, token), col_offsets_,
+                                          col_lanes_side_by_side_, k, packed_cols_);
+            accumulate_tile(sums + k * acc_rows_ * acc_stride_, size_of(acc_stride_), a.values, a.stride, b.values,
+                            b.stride, size_of(view.rows), size_of(view.cols), depth);
+        }
+        if (!in_place) {
+            write_rows(tile, token, sums);
+        }
     }
 }
 
-void TileValues::execute_all() {
-    const std::size_t rows = row_offsets_.size();
-    const std::size_t cols = col_offsets_.size();
-    if (rows == 0 || cols == 0) {
-        return;
-    }
-    const ArrayView& view = timing_->view();
-    // The indices of one accumulator after another: each of them sums its own in ascending order.
-    for (std::int64_t k = 0; k < std::min(partial_sums_, command_->depth); ++k) {
-        const auto depth = size_of((command_->depth - k + partial_sums_ - 1) / partial_sums_);
-        const Packed a = pack_operand(*view.row_operand, row_offsets_, k, packed_rows_);
-        const Packed b = pack_operand(*view.col_operand, col_offsets_, k, packed_cols_);
-        accumulate_tile(accumulators_[buffer_].data() + k * acc_rows_ * acc_stride_, size_of(acc_stride_), a.values,
-                        a.stride, b.values, b.stride, rows, cols, depth);
-    }
-}
-
-TileValues::Packed TileValues::pack_operand(const AccessTable& access, const std::vector<std::int64_t>& lanes,
+TileValues::Packed TileValues::pack_operand(const AccessTable& access, std::int64_t base,
+                                            const std::vector<std::int64_t>& lanes, bool lanes_side_by_side,
                                             std::int64_t first, std::vector<float>& buffer) {
-    const float* words = memory_.words(access.ram);
+    const float* words = memory_.words(access.ram) + base;
     // Lanes side by side and contraction indices evenly apart: the operand lies as it is wanted.
-    if (access.depth_step >= 0 && side_by_side(lanes)) {
+    if (access.depth_step >= 0 && lanes_side_by_side) {
         return {words + lanes[0] + access.depth_step * first, size_of(access.depth_step * partial_sums_)};
     }
     depths_.clear();
@@ -159,16 +192,25 @@ TileValues::Packed TileValues::pack_operand(const AccessTable& access, const std
 }
 
 void TileValues::write(const Tile& tile, std::int32_t token, std::size_t buffer) {
-    const auto rows = rows_.indices(tile.rows);
-    const auto cols = size_of(cols_.indices(tile.cols));
-    if (rows == 0 || cols == 0) {
+    if (rows_.indices(tile.rows) == 0 || cols_.indices(tile.cols) == 0) {
         return;
     }
-    find_stream(out_, command_->out, tile, token);
-    find_stream(bias_, command_->bias, tile, token);
-    find_stream(residual_, command_->residual, tile, token);
+    find_columns(out_, command_->out, tile);
+    find_columns(bias_, command_->bias, tile);
+    find_columns(residual_, command_->residual, tile);
+    write_rows(tile, token, accumulators_[buffer].data());
+}
+
+// Sums of the partial accumulators in order, plus bias, plus residual, each rounded.
+void TileValues::write_rows(const Tile& tile, std::int32_t token, const float* sums) {
+    const auto words_of = [&](OutputStream& stream, const AccessTable& access) {
+        stream.words = access.present ? memory_.words(access.ram) + base_of(access, tile, token) : nullptr;
+    };
+    words_of(out_, command_->out);
+    words_of(bias_, command_->bias);
+    words_of(residual_, command_->residual);
+    const std::size_t cols = out_.cols.size();
     write_row_.resize(cols);
-    const float* sums = accumulators_[buffer].data();
     const std::int64_t partials = std::min(partial_sums_, command_->depth);
     std::int64_t local = 0;
     for (std::int64_t slot = rows_.first; slot < tile.rows; slot += rows_.pitch) {
@@ -188,13 +230,12 @@ void TileValues::write(const Tile& tile, std::int32_t token, std::size_t buffer)
     }
 }
 
-void TileValues::find_stream(OutputStream& stream, const AccessTable& access, const Tile& tile, std::int32_t token) {
-    stream.words = nullptr;
+// Where the tile's columns lie in an operand of the write-back.
+void TileValues::find_columns(OutputStream& stream, const AccessTable& access, const Tile& tile) {
     if (!access.present) {
         return;
     }
     const ArrayView& view = timing_->view();
-    stream.words = memory_.words(access.ram) + base_of(access, tile, token);
     stream.rows = &view.rows_of(access);
     offsets_in(cols_, view.cols_of(access), 0, tile.col_begin, tile.cols, stream.cols);
     stream.contiguous = side_by_side(stream.cols);

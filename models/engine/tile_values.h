@@ -59,10 +59,11 @@ private:
     };
 
     [[nodiscard]] std::int64_t base_of(const AccessTable& access, const Tile& tile, std::int32_t token) const;
-    void execute_all();
-    [[nodiscard]] Packed pack_operand(const AccessTable& access, const std::vector<std::int64_t>& lanes,
+    [[nodiscard]] Packed pack_operand(const AccessTable& access, std::int64_t base,
+                                      const std::vector<std::int64_t>& lanes, bool lanes_side_by_side,
                                       std::int64_t first, std::vector<float>& buffer);
-    void find_stream(OutputStream& stream, const AccessTable& access, const Tile& tile, std::int32_t token);
+    void find_columns(OutputStream& stream, const AccessTable& access, const Tile& tile);
+    void write_rows(const Tile& tile, std::int32_t token, const float* sums);
 
     const MemoryPorts& memory_;
     std::int64_t partial_sums_;
@@ -76,6 +77,7 @@ private:
     std::size_t buffer_ = 0;
     std::vector<std::int64_t> row_offsets_, col_offsets_;  // word addresses of the tile's rows and columns at k = 0
     std::vector<float> row_values_, col_values_;           // operands of the loaded step
+    bool row_lanes_side_by_side_ = false, col_lanes_side_by_side_ = false;
     std::vector<std::int64_t> depths_;
     std::vector<float> packed_rows_, packed_cols_;
     OutputStream out_, bias_, residual_;

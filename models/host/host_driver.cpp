@@ -17,7 +17,7 @@ HostDriver::HostDriver(const sc_core::sc_module_name& name, ClockDomain& clock)
 
 void HostDriver::queue(const std::vector<Sample>& samples) {
     samples_.insert(samples_.end(), samples.begin(), samples.end());
-    wake_after(sc_core::sc_time_stamp().value());
+    wake_after(ClockDomain::now_ps());
 }
 
 void HostDriver::edge() {

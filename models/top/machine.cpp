@@ -84,6 +84,10 @@ Machine::Machine(const sc_core::sc_module_name& name, const Config& config, cons
         make();
     }
     connect();
+    if (options.run_mode == RunMode::Leap) {
+        clk.run_ahead({&clk_mem});
+        clk_mem.run_ahead({&clk});
+    }
 }
 
 void Machine::connect() {
