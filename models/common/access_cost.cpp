@@ -23,7 +23,11 @@ void AccessTable::find_runs() {
         }
         return step;
     };
-    col_contiguous = col.size() == 1 || (col.size() > 1 && step_of(col) == 1);
+    const auto counts_up = [&](const std::vector<std::int32_t>& table) {
+        return table.size() == 1 || (table.size() > 1 && step_of(table) == 1);
+    };
+    row_contiguous = counts_up(row);
+    col_contiguous = counts_up(col);
     depth_step = step_of(depth);
 }
 

@@ -42,7 +42,8 @@ struct AccessTable {
     RamId ram{};
     std::int64_t base = 0;
     std::vector<std::int32_t> batch, row, col, depth;
-    bool col_contiguous = false;      // the table is 0, 1, 2, ... (find_runs)
+    bool row_contiguous = false;      // the table is 0, 1, 2, ... (find_runs)
+    bool col_contiguous = false;      // likewise
     std::int64_t depth_step = -1;     // distance of contraction indices that are evenly apart, else -1 (find_runs)
     TokenDigit token;                 // stride in physical words
     std::int64_t begin = 0, end = 0;  // physical words of the tensor: every access stays inside

@@ -394,7 +394,7 @@ void ContractionEngine::finish_kernel() {
     // Nobody reads a kernel's results before it is done, nor changes its operands. So where edges are not stepped, the
     // gang's first engine computes them here, for all, at one go.
     if (config_.values && !stepped()) {
-        values_.run_kernel(*command_, *timing_, tokens_);
+        values_.run_kernel(*command_, tokens_);
     }
     KernelDone done;
     done.kernel = s_.start.kernel;

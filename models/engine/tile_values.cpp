@@ -41,6 +41,22 @@ bool side_by_side(const std::vector<std::int64_t>& offsets) {
     return true;
 }
 
+// target = (sums + bias) + residual, where bias and residual may be absent. The target may be the residual.
+void add_rows(const float* sums, const float* bias, const float* residual, float* target, std::size_t n) {
+    if (bias != nullptr && residual != nullptr) {
+        for (std::size_t j = 0; j < n; ++j) {
+            target[j] = (sums[j] + bias[j]) + residual[j];
+        }
+    } else if (bias != nullptr || residual != nullptr) {
+        const float* addend = bias != nullptr ? bias : residual;
+        for (std::size_t j = 0; j < n; ++j) {
+            target[j] = sums[j] + addend[j];
+        }
+    } else {
+        std::copy(sums, sums + n, target);
+    }
+}
+
 // Distance of neighbouring entries if it is the same everywhere, else -1.
 std::int64_t even_step(const std::vector<std::int32_t>& table) {
     if (table.size() < 2) {
@@ -68,7 +84,7 @@ std::int64_t SlotSpan::indices(std::int64_t count) const {
 void TileValues::start(const ContractionCommand& command, const TileTiming& timing, const SlotSpan& rows,
                        const SlotSpan& cols) {
     command_ = &command;
-    timing_ = &timing;
+    view_ = &timing.view();
     rows_ = rows;
     cols_ = cols;
     acc_rows_ = rows.width * timing.mapping().row_interleave;
@@ -79,7 +95,7 @@ void TileValues::start(const ContractionCommand& command, const TileTiming& timi
 }
 
 void TileValues::begin(const Tile& tile, std::int32_t token, std::size_t buffer) {
-    const ArrayView& view = timing_->view();
+    const ArrayView& view = *view_;
     buffer_ = buffer;
     offsets_in(rows_, *view.row_table, base_of(*view.row_operand, tile, token), tile.row_begin, tile.rows,
                row_offsets_);
@@ -92,7 +108,7 @@ void TileValues::begin(const Tile& tile, std::int32_t token, std::size_t buffer)
 }
 
 void TileValues::load_step(std::int64_t k) {
-    const ArrayView& view = timing_->view();
+    const ArrayView& view = *view_;
     const auto load = [&](const AccessTable& access, const std::vector<std::int64_t>& offsets,
                           std::vector<float>& values) {
         const float* words = memory_.words(access.ram) + AccessTable::at(access.depth, k);
@@ -118,15 +134,16 @@ void TileValues::execute_slot(std::int64_t k, std::int64_t row_slot, std::int64_
                     size_of(cols), 1);
 }
 
-void TileValues::run_kernel(const ContractionCommand& command, const TileTiming& timing,
-                            const std::vector<std::int32_t>& tokens) {
-    const ArrayView& view = timing.view();
+void TileValues::run_kernel(const ContractionCommand& command, const std::vector<std::int32_t>& tokens) {
+    // Which operand runs down the rows changes no product. The output's columns are neighbours in memory more often.
+    bulk_view_.emplace(command, command.out.row_contiguous && !command.out.col_contiguous);
+    view_ = &*bulk_view_;
+    const ArrayView& view = *view_;
     // One tile that covers the output.
     Tile tile;
     tile.rows = view.rows;
     tile.cols = view.cols;
     command_ = &command;
-    timing_ = &timing;
     rows_ = {0, view.rows, view.rows};
     cols_ = {0, view.cols, view.cols};
     acc_rows_ = view.rows;
@@ -210,12 +227,22 @@ void TileValues::write_rows(const Tile& tile, std::int32_t token, const float* s
     words_of(bias_, command_->bias);
     words_of(residual_, command_->residual);
     const std::size_t cols = out_.cols.size();
+    const bool all_contiguous = out_.contiguous && (bias_.words == nullptr || bias_.contiguous) &&
+                                (residual_.words == nullptr || residual_.contiguous);
     write_row_.resize(cols);
     const std::int64_t partials = std::min(partial_sums_, command_->depth);
     std::int64_t local = 0;
     for (std::int64_t slot = rows_.first; slot < tile.rows; slot += rows_.pitch) {
         for (std::int64_t i = slot; i < std::min(slot + rows_.width, tile.rows); ++i, ++local) {
             const float* own = sums + local * acc_stride_;
+            float* const target = out_.row(tile.row_begin + i);
+            const float* const bias = bias_.row(tile.row_begin + i);
+            const float* const residual = residual_.row(tile.row_begin + i);
+            if (all_contiguous && partials == 1) {
+                // The usual case without the detour over a row buffer: the same additions.
+                add_rows(own, bias, residual, target, cols);
+                continue;
+            }
             std::copy(own, own + cols, write_row_.begin());
             for (std::int64_t partial = 1; partial < partials; ++partial) {
                 const float* more = own + partial * acc_rows_ * acc_stride_;
@@ -235,7 +262,7 @@ void TileValues::find_columns(OutputStream& stream, const AccessTable& access, c
     if (!access.present) {
         return;
     }
-    const ArrayView& view = timing_->view();
+    const ArrayView& view = *view_;
     stream.rows = &view.rows_of(access);
     offsets_in(cols_, view.cols_of(access), 0, tile.col_begin, tile.cols, stream.cols);
     stream.contiguous = side_by_side(stream.cols);
@@ -243,6 +270,10 @@ void TileValues::find_columns(OutputStream& stream, const AccessTable& access, c
 
 std::int64_t TileValues::base_of(const AccessTable& access, const Tile& tile, std::int32_t token) const {
     return access.base + AccessTable::at(access.batch, tile.batch) + access.token_offset(token);
+}
+
+float* TileValues::OutputStream::row(std::int64_t index) const {
+    return words == nullptr ? nullptr : words + AccessTable::at(*rows, index) + cols[0];
 }
 
 void TileValues::OutputStream::add_to(std::int64_t row, std::vector<float>& values) const {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "common/memory_ports.h"
@@ -37,8 +38,7 @@ public:
 
     // A whole kernel at once, batch after batch, for all PEs of its gang: the same sums in the same order. `tokens`:
     // ids by batch, empty if the kernel uses none.
-    void run_kernel(const ContractionCommand& command, const TileTiming& timing,
-                    const std::vector<std::int32_t>& tokens);
+    void run_kernel(const ContractionCommand& command, const std::vector<std::int32_t>& tokens);
 
 private:
     // An operand of the write-back: where its words lie for the tile that is written.
@@ -48,6 +48,7 @@ private:
         std::vector<std::int64_t> cols;
         bool contiguous = false;
 
+        [[nodiscard]] float* row(std::int64_t index) const;  // first column of a row; null if the operand is absent
         void add_to(std::int64_t row, std::vector<float>& values) const;
         void store(std::int64_t row, const std::vector<float>& values) const;
     };
@@ -68,7 +69,8 @@ private:
     const MemoryPorts& memory_;
     std::int64_t partial_sums_;
     const ContractionCommand* command_ = nullptr;
-    const TileTiming* timing_ = nullptr;
+    const ArrayView* view_ = nullptr;
+    std::optional<ArrayView> bulk_view_;
     SlotSpan rows_, cols_;
 
     // Accumulators [buffer][partial][row][column] of the span.
