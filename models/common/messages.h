@@ -23,6 +23,8 @@ struct PortRequest {
 
     void add(RamId ram, int ports_of_ram);
 };
+// A request posted at edge e is granted at e + 1 at the earliest and its burst starts at e + 2.
+inline constexpr Cycle kGrantEdges = 2;
 inline constexpr std::uint8_t kOperandBurst = 0;
 inline constexpr std::uint8_t kWriteBurst = 1;
 

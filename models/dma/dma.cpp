@@ -7,7 +7,6 @@ namespace contraflow {
 
 namespace {
 
-constexpr Cycle kGrantEdges = 2;              // from posting a request to the first edge of its burst
 constexpr std::uint64_t kAxiBoundary = 4096;  // an AXI burst stays inside 4 KB
 constexpr std::int64_t kWordBytes = 4;
 

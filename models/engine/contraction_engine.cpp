@@ -8,9 +8,6 @@ namespace contraflow {
 
 namespace {
 
-// A request posted at edge e is granted at e + 1 at the earliest and its burst starts at e + 2.
-constexpr Cycle kGrantEdges = 2;
-
 bool uses_tokens(const ContractionCommand& command) {
     for (const AccessTable* access : {&command.a, &command.b, &command.out, &command.residual, &command.bias}) {
         if (access->present && access->token.modulus != 0) {

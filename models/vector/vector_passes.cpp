@@ -17,10 +17,6 @@ StreamUse out(std::uint8_t operand, StreamShape shape = StreamShape::Elements) {
     return {true, operand, shape};
 }
 
-const AccessTable& access_of(const VectorSegmentCommand& segment, const StreamUse& stream) {
-    return stream.output ? segment.out[stream.operand] : segment.in[stream.operand];
-}
-
 int log2_of(std::int64_t power) {
     int result = 0;
     while ((std::int64_t{1} << result) < power) {
@@ -30,6 +26,10 @@ int log2_of(std::int64_t power) {
 }
 
 }  // namespace
+
+const AccessTable& access_of(const VectorSegmentCommand& segment, const StreamUse& stream) {
+    return stream.output ? segment.out[stream.operand] : segment.in[stream.operand];
+}
 
 std::int64_t reduction_accumulators(std::int64_t n) {
     std::int64_t accumulators = 1;

@@ -31,6 +31,9 @@ struct StreamUse {
     StreamShape shape = StreamShape::Elements;
 };
 
+// The operand of a segment that a stream moves.
+[[nodiscard]] const AccessTable& access_of(const VectorSegmentCommand& segment, const StreamUse& stream);
+
 struct VectorPass {
     std::vector<StreamUse> reads, writes;
     int adds = 0, multiplies = 0;       // per element, on the lanes

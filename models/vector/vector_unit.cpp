@@ -5,16 +5,6 @@
 
 namespace contraflow {
 
-namespace {
-
-constexpr Cycle kGrantEdges = 2;  // from posting a request to the first edge of its burst
-
-const AccessTable& access_of(const VectorSegmentCommand& segment, const StreamUse& stream) {
-    return stream.output ? segment.out[stream.operand] : segment.in[stream.operand];
-}
-
-}  // namespace
-
 VectorUnit::VectorUnit(const sc_core::sc_module_name& name, ClockDomain& clock, const Config& config)
     : Block(name, clock),
       start_in("start_in"),

@@ -1,6 +1,10 @@
 #include "module/one_kernel.h"
 
+#include <array>
+#include <stdexcept>
+
 #include "top/machine.h"
+#include "verify/child_process.h"
 
 namespace contraflow::test {
 
@@ -134,7 +138,7 @@ Step vector_step(VectorOp op, std::int64_t rows, std::int64_t cols, float scalar
 }
 
 KernelResult run_alone(const Config& config, const Step& step, RunMode run_mode) {
-    const std::vector<std::uint64_t> numbers = run_isolated([&] {
+    const std::string bytes = run_in_child([&] {
         SimulationOptions options;
         options.run_mode = run_mode;
         options.keep_all = true;
@@ -152,18 +156,22 @@ KernelResult run_alone(const Config& config, const Step& step, RunMode run_mode)
         for (const auto& engine : simulation.machine().engines) {
             macs += engine->stats().num_macs;
         }
-        return std::vector<std::uint64_t>{record.end - record.start,
-                                          cycles.busy,
-                                          cycles.dependency,
-                                          cycles.bank,
-                                          cycles.port,
-                                          cycles.write_back,
-                                          cycles.dram,
-                                          cycles.pipeline,
-                                          macs,
-                                          record.gang_size,
-                                          cycles.total()};
+        const std::array<std::uint64_t, 12> numbers{record.end - record.start,
+                                                    cycles.busy,
+                                                    cycles.dependency,
+                                                    cycles.bank,
+                                                    cycles.port,
+                                                    cycles.write_back,
+                                                    cycles.dram,
+                                                    cycles.pipeline,
+                                                    macs,
+                                                    record.gang_size,
+                                                    cycles.total(),
+                                                    record.start};
+        return std::string(reinterpret_cast<const char*>(numbers.data()), sizeof numbers);
     });
+    std::array<std::uint64_t, 12> numbers{};
+    bytes.copy(reinterpret_cast<char*>(numbers.data()), sizeof numbers);
     KernelResult result;
     result.start = numbers[11];
     result.cycles = numbers[0];

@@ -8,7 +8,6 @@
 #include "contraflow/config.h"
 #include "contraflow/simulation.h"
 #include "contraflow/step.h"
-#include "support/isolated.h"
 
 namespace contraflow::test {
 

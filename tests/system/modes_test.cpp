@@ -58,11 +58,11 @@ TEST_CASE("the order of instantiation and a second run change no cycle, counter 
     }
 }
 
-TEST_CASE("clocked equals leap in the paper's design") {
+TEST_CASE("clocked equals leap in ten steps of the paper's design") {
     const std::string design = std::string(CONTRAFLOW_SOURCE_DIR) + "/configs/u50-2enc.ini";
     MachineCase machine_case;
     machine_case.config = config_of(design, {});
-    machine_case.samples = random_samples(machine_case.config, 1);
+    machine_case.samples = random_samples(machine_case.config, 10);
     machine_case.options.run_mode = RunMode::Clocked;
     const Observations clocked = observe_in_child(machine_case, 250);
     machine_case.options.run_mode = RunMode::Leap;
