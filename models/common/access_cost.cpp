@@ -13,24 +13,6 @@ std::int64_t line_of(const RamGeometry& ram, std::int64_t address) {
 
 }  // namespace
 
-void AccessTable::find_runs() {
-    const auto step_of = [](const std::vector<std::int32_t>& table) -> std::int64_t {
-        const std::int64_t step = table.size() > 1 ? table[1] : 0;
-        for (std::size_t i = 0; i < table.size(); ++i) {
-            if (table[i] != static_cast<std::int64_t>(i) * step) {
-                return -1;
-            }
-        }
-        return step;
-    };
-    const auto counts_up = [&](const std::vector<std::int32_t>& table) {
-        return table.size() == 1 || (table.size() > 1 && step_of(table) == 1);
-    };
-    row_contiguous = counts_up(row);
-    col_contiguous = counts_up(col);
-    depth_step = step_of(depth);
-}
-
 AccessCost AccessCounter::cost(const RamGeometry& ram, std::int64_t base, const std::int32_t* offsets,
                                std::int64_t count) {
     lines_.clear();
@@ -84,6 +66,24 @@ AccessCost AccessCounter::count(const RamGeometry& ram) {
         ++result.rows;
     }
     return result;
+}
+
+void PortCycles::charge(RamId ram, int ports, std::int64_t cycles) {
+    auto use = std::find_if(uses_.begin(), uses_.end(), [ram](const Use& own) { return own.ram == ram; });
+    if (use == uses_.end()) {
+        uses_.push_back({ram, 0, std::vector<std::int64_t>(static_cast<std::size_t>(ports), 0)});
+        use = std::prev(uses_.end());
+    }
+    use->ports[use->next] += cycles;
+    use->next = (use->next + 1) % use->ports.size();
+}
+
+std::int64_t PortCycles::cycles() const {
+    std::int64_t longest = 0;
+    for (const Use& use : uses_) {
+        longest = std::max(longest, *std::max_element(use.ports.begin(), use.ports.end()));
+    }
+    return longest;
 }
 
 }  // namespace contraflow

@@ -36,4 +36,21 @@ private:
     std::vector<std::int32_t> per_bank_;  // distinct rows of each bank
 };
 
+// Cycles of an operation whose operands go through the ports of several memories at once. Operands of one memory take
+// its ports in turn; the operation lasts as long as its busiest port.
+class PortCycles {
+public:
+    void clear() { uses_.clear(); }
+    void charge(RamId ram, int ports, std::int64_t cycles);
+    [[nodiscard]] std::int64_t cycles() const;
+
+private:
+    struct Use {
+        RamId ram{};
+        std::size_t next = 0;
+        std::vector<std::int64_t> ports;
+    };
+    std::vector<Use> uses_;
+};
+
 }  // namespace contraflow

@@ -113,6 +113,9 @@ void ClockDomain::take_due_edges() {
 }
 
 bool ClockDomain::may_run_ahead_to(std::uint64_t ps) const {
+    if (ps > horizon_ps_) {
+        return false;
+    }
     for (const ClockDomain* other : others_) {
         if (other->armed_ != kNever && other->edge_ps(other->armed_) <= ps) {
             return false;

@@ -33,11 +33,12 @@ public:
     [[nodiscard]] Cycle first_edge_after(std::uint64_t ps) const;  // first edge later than a time
     [[nodiscard]] Cycle cycle() const { return cycle_; }           // latest edge taken
     [[nodiscard]] bool clocked() const { return clocked_; }
-    [[nodiscard]] std::int64_t hz() const { return hz_; }
 
     // The other domains of a machine whose blocks sleep: this one runs ahead of SystemC's time up to their next edges.
     // REQUIRES: nothing outside the domains depends on SystemC's time while they run.
     void run_ahead(std::vector<const ClockDomain*> others) { others_ = std::move(others); }
+    // Running ahead stops at this time, so that sc_start returns and its caller can look at the machine.
+    void set_horizon(std::uint64_t ps) { horizon_ps_ = ps; }
 
     // Time of the edge that is being taken, in whichever domain; SystemC's time outside of edges.
     [[nodiscard]] static std::uint64_t now_ps();
@@ -75,6 +76,7 @@ private:
     Cycle next_ = kNever;        // the one after, while armed_ is being taken
     bool taking_ = false;
     std::vector<const ClockDomain*> others_;
+    std::uint64_t horizon_ps_ = 0;
     static std::uint64_t latest_ps_;  // time of the latest edge that any domain took
     sc_core::sc_event agenda_;
 };

@@ -66,8 +66,6 @@ struct TileMapping {
     bool transposed = false;  // PE rows carry the output's columns
     int gang_rows = 1, gang_cols = 1;
     int row_interleave = 1, col_interleave = 1;
-
-    [[nodiscard]] int engines() const { return gang_rows * gang_cols; }
 };
 
 struct ContractionCommand {
@@ -119,7 +117,6 @@ struct Program {
     std::vector<DmaCommand> transfers;
     // The sample buffer's words, for token ids: physical address of word w of the buffer.
     AccessTable sample;  // col: one offset per word
-    std::int64_t seq_len = 0;
 };
 
 }  // namespace contraflow

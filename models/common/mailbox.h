@@ -43,9 +43,6 @@ public:
     // REQUIRES: ready().
     [[nodiscard]] T take() { return entries_[taken_++ % kDepth].value; }
 
-    [[nodiscard]] std::uint64_t num_posted() const { return posted_; }
-    [[nodiscard]] std::uint64_t num_taken() const { return taken_; }
-
 private:
     struct Entry {
         std::uint64_t ps = 0;

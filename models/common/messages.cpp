@@ -17,6 +17,15 @@ void PortRequest::add(RamId ram, int ports_of_ram) {
     ++num_rams;
 }
 
+void PortRequest::add_within(RamId ram, int most) {
+    for (std::size_t i = 0; i < num_rams; ++i) {
+        if (rams[i] == ram && ports[i] >= most) {
+            return;
+        }
+    }
+    add(ram, 1);
+}
+
 UnitCycles& UnitCycles::operator+=(const UnitCycles& other) {
     busy += other.busy;
     dependency += other.dependency;

@@ -22,6 +22,8 @@ struct PortRequest {
     std::uint64_t cycles = 0;
 
     void add(RamId ram, int ports_of_ram);
+    // One more port of a memory, unless the burst holds `most` already: its streams then take turns on them.
+    void add_within(RamId ram, int most);
 };
 // A request posted at edge e is granted at e + 1 at the earliest and its burst starts at e + 2.
 inline constexpr Cycle kGrantEdges = 2;
@@ -59,7 +61,6 @@ struct KernelDone {
     std::uint32_t kernel = 0;
     std::uint16_t unit = 0;  // index of the unit (of the gang's first engine)
     UnitCycles cycles;
-    std::uint64_t macs = 0;
 };
 
 struct Doorbell {

@@ -5,11 +5,14 @@
 #include <sstream>
 #include <systemc>
 
-#define SIM_CHECK(condition, message)                                                                            \
-    do {                                                                                                         \
-        if (!(condition)) {                                                                                      \
-            std::ostringstream sim_check_text;                                                                   \
-            sim_check_text << message << " (" << #condition << " failed at " << sc_core::sc_time_stamp() << ')'; \
-            SC_REPORT_ERROR("/contraflow/check", sim_check_text.str().c_str());                                  \
-        }                                                                                                        \
+#include "common/block.h"
+
+#define SIM_CHECK(condition, message)                                                                             \
+    do {                                                                                                          \
+        if (!(condition)) {                                                                                       \
+            std::ostringstream sim_check_text;                                                                    \
+            sim_check_text << message << " (" << #condition << " failed at " << contraflow::ClockDomain::now_ps() \
+                           << " ps)";                                                                             \
+            SC_REPORT_ERROR("/contraflow/check", sim_check_text.str().c_str());                                   \
+        }                                                                                                         \
     } while (false)

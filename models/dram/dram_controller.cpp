@@ -89,11 +89,11 @@ void DramController::accept(tlm::tlm_generic_payload& payload) {
     const Cycle transfer = (last - first + 1) * static_cast<Cycle>(config_.burst_length / 2);
     const auto access = static_cast<Cycle>(config_.nRCD) + static_cast<Cycle>(is_read ? config_.nCL : config_.nCWL);
     Cycle start = std::max(cycle() + access, bus_free_[channel]);
-    // A refresh that is running, or begins before the transfer ends, comes first.
+    // A refresh that is running at the activation, or begins before the transfer ends, comes first.
     const auto interval = static_cast<Cycle>(config_.nREFI);
     const auto refresh = static_cast<Cycle>(config_.nRFC);
     const Cycle due = (start + transfer) / interval * interval;
-    if (due >= interval && start < due + refresh) {
+    if (due >= interval && start - access < due + refresh) {
         const Cycle resumed = due + refresh + access;
         stats_.stall_refresh_cycles += resumed - start;
         start = resumed;

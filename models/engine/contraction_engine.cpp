@@ -178,7 +178,6 @@ void ContractionEngine::start_kernel(const KernelStart& start) {
     s_.stream_end = now_;  // nothing streamed yet: this edge waits
     s_.array_free = now_;
     kernel_cycles_ = UnitCycles{};
-    kernel_macs_ = 0;
     tokens_.clear();
     const TileMapping& mapping = timing_->mapping();
     const int member = config_.index - start.gang_first;
@@ -230,7 +229,6 @@ void ContractionEngine::begin_stream() {
     const std::int32_t token = token_of(tile_);
     const StreamCost& cost = timing_->stream(tile_, token);
     s_.streaming = true;
-    s_.stream_begin = now_;
     s_.stream_end = now_ + cost.cycles;
     s_.array_free = s_.stream_end + cost.fold;
     s_.sums_at[static_cast<std::size_t>(s_.next_tile % 2)] = s_.array_free - 1 + timing_->pipeline_cycles();
@@ -274,7 +272,6 @@ void ContractionEngine::end_stream() {
     const auto macs =
         static_cast<std::uint64_t>(own_rows_.indices(tile_.rows) * own_cols_.indices(tile_.cols) * command_->depth);
     stats_.num_macs += macs;
-    kernel_macs_ += macs;
     s_.streaming = false;
     ++s_.next_tile;
 }
@@ -305,7 +302,7 @@ void ContractionEngine::end_write() {
 
 // Edge at which the last word of a write burst is in memory.
 Cycle ContractionEngine::done_after(Cycle write_end) const {
-    return command_->accumulates ? write_end : write_end - 1 + timing_->write_latency_cycles();
+    return timing_->bursts_end_in_memory() ? write_end : write_end - 1 + timing_->write_latency_cycles();
 }
 
 void ContractionEngine::request_operands() {
@@ -370,13 +367,7 @@ void ContractionEngine::request_write() {
             continue;
         }
         // Streams that exceed a memory's ports take turns on them (TileTiming::write counts the cycles).
-        int held = 0;
-        for (std::size_t i = 0; i < request.num_rams; ++i) {
-            held += request.rams[i] == access->ram ? request.ports[i] : 0;
-        }
-        if (held < config_.program->rams[index_of(access->ram)].ports) {
-            request.add(access->ram, 1);
-        }
+        request.add_within(access->ram, config_.program->rams[index_of(access->ram)].ports);
     }
     request_out->post(request);
     ++stats_.num_requests;
@@ -397,7 +388,6 @@ void ContractionEngine::finish_kernel() {
     done.kernel = s_.start.kernel;
     done.unit = static_cast<std::uint16_t>(config_.index);
     done.cycles = kernel_cycles_;
-    done.macs = kernel_macs_;
     done_out->post(done);
 }
 

@@ -9,7 +9,8 @@
 // Latency of a kernel run alone, from the edge that posts the command to the edge that sees it done, with T tiles of
 // stream cost D and write cost W that never wait for each other: docs/timing.md, "Engine".
 // A kernel that addresses memory by token id first reads the ids into a register file, one word per cycle.
-// Not modelled: skew of the broadcast across the array (one register stage stands for it, engine.broadcast_latency).
+// Approximation: one register stage stands for the broadcast across the array, whatever its size; optimistic by a cycle
+// per further stage and tile fill above about 16 x 16 PEs.
 #pragma once
 
 #include <array>
@@ -77,10 +78,10 @@ private:
         bool tokens_pending = false;  // the token register file is not loaded yet
         bool operand_requested = false;
         bool streaming = false;
-        std::int64_t next_tile = 0;              // next tile to stream
-        Cycle stream_begin = 0, stream_end = 0;  // edges of the running or last stream, end exclusive
-        Cycle array_free = 0;                    // first edge at which the PEs may start another tile
-        std::array<Cycle, 2> sums_at{};          // by accumulator buffer: edge at which a tile's sums are complete
+        std::int64_t next_tile = 0;      // next tile to stream
+        Cycle stream_end = 0;            // first edge after the running or last stream
+        Cycle array_free = 0;            // first edge at which the PEs may start another tile
+        std::array<Cycle, 2> sums_at{};  // by accumulator buffer: edge at which a tile's sums are complete
         bool write_requested = false;
         bool writing = false;
         std::int64_t written = 0;  // tiles written back
@@ -121,7 +122,6 @@ private:
     Cycle now_ = 0;  // edge that is being worked on: the present one, or one slept through that is caught up with
     Stats stats_;
     UnitCycles kernel_cycles_;
-    std::uint64_t kernel_macs_ = 0;
     TileTiming* timing_ = nullptr;
     const ContractionCommand* command_ = nullptr;
     Tile tile_;                     // streaming

@@ -43,6 +43,8 @@ TileTiming::TileTiming(const EngineConfig& engine, const std::vector<RamGeometry
         }
     }
     write_latency_cycles_ = static_cast<std::uint64_t>(write_latency + read_ahead);
+    bursts_end_in_memory_ =
+        command.accumulates && (command.out.token.modulus != 0 || (command.batch > 1 && command.out.batch.empty()));
     shared_port_ = view_.row_operand->ram == view_.col_operand->ram && a_ram.ports == 1;
     a_lanes_ = a_ram.lanes;
     b_lanes_ = b_ram.lanes;
@@ -134,6 +136,7 @@ WriteCost TileTiming::compute_write(const Tile& tile, std::int32_t token) {
     WriteCost total;
     const std::int64_t rows_per_engine = engine_.rows;
     std::vector<std::int32_t> row_offsets;
+    PortCycles ports;
     const auto beat_cost = [&](const AccessTable& access, std::int64_t slot_row, std::int64_t pe_row,
                                std::int64_t col_begin, std::int64_t col_end) {
         const std::vector<std::int32_t>& table = view_.rows_of(access);
@@ -155,38 +158,26 @@ WriteCost TileTiming::compute_write(const Tile& tile, std::int32_t token) {
                 if (slot_row * gang_rows() + pe_row >= tile.rows) {
                     break;
                 }
-                const AccessCost out = beat_cost(command_.out, slot_row, pe_row, col_begin, col_end);
-                std::int32_t cycles = out.cycles;
-                total.words += out.words;
-                total.rows += out.rows;
-                total.conflicts += out.conflict_cycles();
-                const int out_ports = rams_[index_of(command_.out.ram)].ports;
-                if (command_.residual.present) {
-                    const AccessCost cost = beat_cost(command_.residual, slot_row, pe_row, col_begin, col_end);
-                    // Through the same memory's only port, reading and writing take turns.
-                    const bool turns = command_.residual.ram == command_.out.ram && out_ports == 1;
-                    cycles = turns ? cycles + cost.cycles : std::max(cycles, cost.cycles);
-                    total.residual_words += cost.words;
-                    total.residual_rows += cost.rows;
-                    total.residual_conflicts += cost.conflict_cycles();
-                }
-                if (command_.bias.present) {
-                    const AccessCost cost = beat_cost(command_.bias, slot_row, pe_row, col_begin, col_end);
-                    const bool turns =
-                        (command_.bias.ram == command_.out.ram && out_ports == 1) ||
-                        (command_.residual.present && command_.bias.ram == command_.residual.ram &&
-                         (command_.bias.ram == command_.out.ram || rams_[index_of(command_.bias.ram)].ports == 1));
-                    cycles = turns ? cycles + cost.cycles : std::max(cycles, cost.cycles);
-                    total.bias_words += cost.words;
-                    total.bias_rows += cost.rows;
-                    total.bias_conflicts += cost.conflict_cycles();
-                }
-                total.cycles += static_cast<std::uint64_t>(cycles);
+                ports.clear();
+                const auto charge = [&](const AccessTable& access, std::int64_t& words, std::int64_t& rows,
+                                        std::int64_t& conflicts) {
+                    if (!access.present) {
+                        return;
+                    }
+                    const AccessCost cost = beat_cost(access, slot_row, pe_row, col_begin, col_end);
+                    words += cost.words;
+                    rows += cost.rows;
+                    conflicts += cost.conflict_cycles();
+                    ports.charge(access.ram, rams_[index_of(access.ram)].ports, cost.cycles);
+                };
+                charge(command_.out, total.words, total.rows, total.conflicts);
+                charge(command_.residual, total.residual_words, total.residual_rows, total.residual_conflicts);
+                charge(command_.bias, total.bias_words, total.bias_rows, total.bias_conflicts);
+                total.cycles += static_cast<std::uint64_t>(ports.cycles());
             }
         }
     }
-    if (command_.accumulates) {
-        // The next burst may read what this one writes, so the burst ends when its last word is in memory.
+    if (bursts_end_in_memory_) {
         total.cycles += write_latency_cycles_;
     }
     return total;

@@ -6,9 +6,11 @@
 // through one port of each operand's memory. The step counter holds a step for the longest of the three:
 //   dependency(k) = max(P * I, L_add) - (P - 1) * I if k mod P = P - 1, else I; I for the last step of the tile
 //   step(k) = max(dependency(k), fetch_a(k), fetch_b(k));  stream = sum of step(k)
-// with I active slots and P = engine.partial_sums. fetch_a(k) is the sum over row slots of the access cost of the
-// slot's rows. Operands in one memory with a single port take turns: fetch_a(k) + fetch_b(k). (docs/timing.md,
-// "Engine")
+// Here I is the number of active slots and P = engine.partial_sums. fetch_a(k) is the sum over row slots of the access
+// cost of the slot's rows. Operands in one memory with a single port take turns: fetch_a(k) + fetch_b(k).
+// (docs/timing.md, "Engine")
+// Approximation: a step that conflicts have stretched still waits the whole dependency; pessimistic by at most
+// L_add - 1 cycles per group of partial sums, only with P > 1 and conflicts.
 #pragma once
 
 #include <cstdint>
@@ -86,6 +88,9 @@ public:
     [[nodiscard]] std::uint64_t pipeline_cycles() const { return pipeline_cycles_; }
     // Edges from the end of a write burst to the word in memory.
     [[nodiscard]] std::uint64_t write_latency_cycles() const { return write_latency_cycles_; }
+    // Tiles may add to what the tile before wrote (outputs that tokens select, sums over batches): then a write burst
+    // ends when its last word is in memory.
+    [[nodiscard]] bool bursts_end_in_memory() const { return bursts_end_in_memory_; }
     [[nodiscard]] std::int64_t gang_rows() const { return std::int64_t{mapping_.gang_rows} * engine_.rows; }
     [[nodiscard]] std::int64_t gang_cols() const { return std::int64_t{mapping_.gang_cols} * engine_.cols; }
 
@@ -112,6 +117,7 @@ private:
     ArrayView view_;
     std::int64_t tile_rows_, tile_cols_, row_tiles_, col_tiles_;
     std::uint64_t pipeline_cycles_ = 0, write_latency_cycles_ = 0;
+    bool bursts_end_in_memory_ = false;
     bool shared_port_ = false;  // both operands through the single port of one memory
     AccessCounter counter_;
     int a_lanes_, b_lanes_;

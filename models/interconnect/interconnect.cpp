@@ -66,6 +66,12 @@ void Interconnect::take_requests() {
         while (mailbox->ready()) {
             waiting_.push_back(mailbox->take());
             ++stats_.num_requests;
+            const PortRequest& request = waiting_.back();
+            for (std::size_t i = 0; i < request.num_rams; ++i) {
+                const std::size_t ram = index_of(request.rams[i]);
+                SIM_CHECK(request.ports[i] <= ram_ports_[ram],
+                          "a burst asks memory " << ram << " for more ports than it has");
+            }
         }
     }
 }
@@ -120,7 +126,6 @@ void Interconnect::grant(const PortRequest& request) {
     for (std::size_t i = 0; i < request.num_rams; ++i) {
         const std::size_t ram = index_of(request.rams[i]);
         int wanted = request.ports[i];
-        SIM_CHECK(wanted <= ram_ports_[ram], "a burst asks memory " << ram << " for more ports than it has");
         for (int port = 0; port < ram_ports_[ram] && wanted > 0; ++port) {
             Cycle& until = busy_until_[ram][static_cast<std::size_t>(port)];
             if (until <= cycle()) {

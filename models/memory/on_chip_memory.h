@@ -37,7 +37,6 @@ public:
     void record_write(RamId ram, std::int64_t words, std::int64_t row_accesses, std::int64_t conflict_cycles) override;
 
     [[nodiscard]] const RamStats& stats(RamId ram) const { return stats_[index_of(ram)]; }
-    [[nodiscard]] RamKind ram_kind() const { return kind_; }
 
 private:
     const std::vector<RamGeometry>& rams_;

@@ -1,9 +1,8 @@
 // Processing element: an FP32 multiplier and an FP32 adder in a row, and a register file of accumulators.
 //
 // Throughput: one multiply-accumulate per cycle; one to the same accumulator per add_latency cycles, because the adder
-// takes the accumulator as an operand when the product reaches it. Latency from issue to the accumulator:
-// multiply_latency
-// + add_latency cycles. Product and sum round separately to nearest even; subnormals flush (the thread's mode).
+// takes the accumulator as an operand when the product reaches it. Latency from issue to accumulator: multiply_latency
+// plus add_latency cycles. Product and sum round separately to nearest even; subnormals flush (the thread's mode).
 // The contraction engine holds arrays instead of objects of this class; unit tests hold its step counter
 // (engine/tile_timing.h) and its sums to what this class does cycle by cycle.
 #pragma once

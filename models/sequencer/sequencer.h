@@ -1,10 +1,11 @@
 // Sequencer: runs the step's kernels in the order that their dependences and the policy allow.
 //
-// A doorbell starts a step. Descriptors are prefetched, so a kernel whose dependences completed is issued at the edge
-// that learns of it, one kernel per sequencer.decode_cycles. `serial`: program order, one kernel at a time. `overlap`:
-// every kernel whose dependences are complete may start when its unit is free, the one with the longest chain behind it
-// first. A contraction takes all neighbouring free engines that its descriptor calls useful; contractions with equally
-// long chains share the free engines evenly.
+// Approximation: descriptors are on chip and prefetched, and all of a completion's consequences are worked out in one
+// edge; optimistic by a few cycles per kernel. A doorbell starts a step. Descriptors are prefetched, so a kernel whose
+// dependences completed is issued at the edge that learns of it, one kernel per sequencer.decode_cycles. `serial`:
+// program order, one kernel at a time. `overlap`: every kernel whose dependences are complete may start when its unit
+// is free, the one with the longest chain behind it first. A contraction takes all neighbouring free engines that its
+// descriptor calls useful; contractions with equally long chains share the free engines evenly.
 #pragma once
 
 #include <array>

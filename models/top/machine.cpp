@@ -10,7 +10,7 @@ namespace contraflow {
 
 namespace {
 
-// Simulated time without any burst granted after which the machine counts as stuck.
+// Cycles without a burst granted or a kernel issued after which the machine counts as stuck.
 const std::int64_t kStuckCycles = 50'000'000;
 
 }  // namespace
@@ -132,6 +132,9 @@ void Machine::run(const std::vector<Sample>& samples) {
     while (!host->finished()) {
         const std::uint64_t grants = interconnect->stats().num_grants;
         const std::size_t kernels = sequencer->kernels().size();
+        for (ClockDomain* domain : {&clk, &clk_mem}) {
+            domain->set_horizon((sc_core::sc_time_stamp() + slice).value());
+        }
         sc_core::sc_start(slice);
         const bool progress = interconnect->stats().num_grants != grants || sequencer->kernels().size() != kernels;
         SIM_CHECK(host->finished() || progress, "no block makes progress:\n" << states());

@@ -279,15 +279,7 @@ void VectorFunction::cross_entropy(const VectorSegmentCommand& s, std::size_t pa
     }
     const std::int64_t count = s.in[2].present ? load_int(s.in[2], 0) : s.row_count;
     const float weight = count > 0 ? 1.0F / static_cast<float>(count) : 0.0F;
-    const bool counted = row >= s.first_row && row < s.first_row + count;
-    const float* e = load(s.out[0], row, x_);
-    const float inverse = registers_.row_b[r];
-    for (std::size_t j = 0; j < cols_; ++j) {
-        const float one_hot = static_cast<std::int64_t>(j) == label ? 1.0F : 0.0F;
-        t_[j] = counted ? (e[j] * inverse - one_hot) * weight : 0.0F;
-    }
-    store(s.out[0], row, t_.data());
-    if (row + 1 == s.rows) {
+    if (pass == 3) {
         float sum = 0;
         for (std::int64_t i = s.first_row; i < std::min(s.first_row + count, s.rows); ++i) {
             sum += registers_.row_c[static_cast<std::size_t>(i)];
@@ -297,7 +289,16 @@ void VectorFunction::cross_entropy(const VectorSegmentCommand& s, std::size_t pa
         const auto word = [&](std::int64_t i) -> float& { return words[AccessTable::at(s.out[1].col, i)]; };
         word(s.loss_slot) = loss;
         word(2) = s.loss_slot == 0 ? loss : word(0) + loss;
+        return;
     }
+    const bool counted = row >= s.first_row && row < s.first_row + count;
+    const float* e = load(s.out[0], row, x_);
+    const float inverse = registers_.row_b[r];
+    for (std::size_t j = 0; j < cols_; ++j) {
+        const float one_hot = static_cast<std::int64_t>(j) == label ? 1.0F : 0.0F;
+        t_[j] = counted ? (e[j] * inverse - one_hot) * weight : 0.0F;
+    }
+    store(s.out[0], row, t_.data());
 }
 
 void VectorFunction::element_wise(const VectorSegmentCommand& s, std::int64_t row) {

@@ -25,6 +25,11 @@ int log2_of(std::int64_t power) {
     return result;
 }
 
+// Latency of one operation of a row reduction: a compare for a maximum, an add for a sum.
+std::int64_t reduction_latency(const VectorConfig& config, const EngineConfig& engine, const VectorPass& pass) {
+    return pass.reduces_to_maximum ? config.compare_latency_cycles : engine.add_latency_cycles;
+}
+
 }  // namespace
 
 const AccessTable& access_of(const VectorSegmentCommand& segment, const StreamUse& stream) {
@@ -111,9 +116,10 @@ std::vector<VectorPass> vector_passes(const VectorConfig& config, const EngineCo
         case VectorOp::SoftmaxForward: {
             VectorPass& maximum = pass();
             maximum.reads = {in(0), in(1)};
-            maximum.adds = 1;  // compare
+            maximum.compares = 1;
             maximum.multiplies = 1;
             maximum.row_reductions = 1;
+            maximum.reduces_to_maximum = true;
             VectorPass& exponent = pass();  // e = exp(s * scale - max), summed
             exponent.reads = {in(0), in(1)};
             exponent.writes = {out(0)};
@@ -178,8 +184,9 @@ std::vector<VectorPass> vector_passes(const VectorConfig& config, const EngineCo
         case VectorOp::CrossEntropy: {
             VectorPass& maximum = pass();
             maximum.reads = {in(0)};
-            maximum.adds = 1;
+            maximum.compares = 1;
             maximum.row_reductions = 1;
+            maximum.reduces_to_maximum = true;
             VectorPass& exponent = pass();  // e = exp(x - max), summed; the label's logit is picked on the way
             exponent.reads = {in(0), in(1, StreamShape::RowScalar)};
             exponent.writes = {out(0)};
@@ -192,11 +199,18 @@ std::vector<VectorPass> vector_passes(const VectorConfig& config, const EngineCo
             if (segment.in[2].present) {
                 result.reads.push_back(in(2, StreamShape::RowScalar));
             }
-            result.writes = {out(0), out(1, StreamShape::RowScalar)};
+            result.writes = {out(0)};
             result.adds = 1;
             result.multiplies = 2;
-            result.serial_adds = segment.rows + 1;  // the loss, row by row, and the total
-            result.scalar_latency_cycles = divide + multiply;
+            VectorPass& loss = pass();  // the rows' losses one after another, times w; the total
+            loss.single_row = true;
+            loss.scalars_only = true;
+            loss.writes = {out(1, StreamShape::RowScalar)};
+            if (segment.loss_slot == 1) {
+                loss.reads = {out(1, StreamShape::RowScalar)};
+            }
+            loss.serial_adds = segment.rows + segment.loss_slot;
+            loss.scalar_latency_cycles = divide + multiply;
             break;
         }
         case VectorOp::ColumnSum: {
@@ -248,35 +262,31 @@ RowCost vector_row_cost(const VectorConfig& config, const EngineConfig& engine, 
     total.writes.resize(pass.writes.size());
     const std::int64_t cols = segment.cols;
     const std::int64_t lanes = config.lanes;
-    const std::int64_t beats = ceil_div(cols, lanes);
+    const std::int64_t beats = pass.scalars_only ? 1 : ceil_div(cols, lanes);
 
     // Cycles between beats that the accumulators of a reduction need.
     std::int64_t accumulate = 1;
     if (pass.row_reductions > 0) {
         const std::int64_t accumulators = reduction_accumulators(cols);
         if (cols > accumulators) {
-            accumulate = accumulators >= lanes ? ceil_div(engine.add_latency_cycles, accumulators / lanes)
-                                               : engine.add_latency_cycles * ceil_div(lanes, accumulators);
+            const std::int64_t latency = reduction_latency(config, engine, pass);
+            accumulate = accumulators >= lanes ? ceil_div(latency, accumulators / lanes)
+                                               : latency * ceil_div(lanes, accumulators);
         }
     } else if (pass.column_reduction) {
         accumulate = ceil_div(engine.add_latency_cycles, beats);
     }
 
-    struct PortUse {
-        RamId ram;
-        std::vector<std::int64_t> ports;  // cycles asked of each port in this beat
-        std::size_t next = 0;
-    };
-    std::vector<PortUse> uses;
+    PortCycles ports;
     for (std::int64_t beat = 0; beat < beats; ++beat) {
         const std::int64_t begin = beat * lanes;
         const std::int64_t end = std::min(begin + lanes, cols);
         const std::int64_t count = end - begin;
-        const std::int64_t alu = std::max<std::int64_t>({1, pass.adds, pass.multiplies});
+        const std::int64_t alu = std::max<std::int64_t>({1, pass.adds + pass.compares, pass.multiplies});
         const std::int64_t special = (pass.exps + pass.erfs + pass.tanhs) * ceil_div(count, config.special_lanes);
         const std::int64_t work = std::max(alu, special);
         const std::int64_t paced = std::max(work, accumulate);
-        uses.clear();
+        ports.clear();
         const auto charge = [&](const StreamUse& stream, std::int64_t residue, RowCost::Access& access_total) {
             if (stream.shape == StreamShape::RowScalar && beat != 0) {
                 return;
@@ -294,13 +304,7 @@ RowCost vector_row_cost(const VectorConfig& config, const EngineConfig& engine, 
             access_total.words += cost.words;
             access_total.rows += cost.rows;
             access_total.conflicts += cost.conflict_cycles();
-            auto use = std::find_if(uses.begin(), uses.end(), [&](const PortUse& u) { return u.ram == access.ram; });
-            if (use == uses.end()) {
-                uses.push_back({access.ram, std::vector<std::int64_t>(static_cast<std::size_t>(ram.ports), 0), 0});
-                use = std::prev(uses.end());
-            }
-            use->ports[use->next] += cost.cycles;
-            use->next = (use->next + 1) % use->ports.size();
+            ports.charge(access.ram, ram.ports, cost.cycles);
         };
         for (std::size_t i = 0; i < pass.reads.size(); ++i) {
             charge(pass.reads[i], residues[i], total.reads[i]);
@@ -308,15 +312,21 @@ RowCost vector_row_cost(const VectorConfig& config, const EngineConfig& engine, 
         for (std::size_t i = 0; i < pass.writes.size(); ++i) {
             charge(pass.writes[i], residues[pass.reads.size() + i], total.writes[i]);
         }
-        std::int64_t memory = 0;
-        for (const PortUse& use : uses) {
-            memory = std::max(memory, *std::max_element(use.ports.begin(), use.ports.end()));
-        }
+        const std::int64_t memory = ports.cycles();
         const std::int64_t cycles = std::max(paced, memory);
         total.cycles += static_cast<std::uint64_t>(cycles);
         total.busy += static_cast<std::uint64_t>(work);
         total.dependency += static_cast<std::uint64_t>(paced - work);
         total.bank += static_cast<std::uint64_t>(cycles - paced);
+    }
+    // The tree takes one beat of partial sums per cycle.
+    if (pass.row_reductions > 0) {
+        const auto tree =
+            static_cast<std::uint64_t>(pass.row_reductions * ceil_div(reduction_accumulators(cols), lanes));
+        if (tree > total.cycles) {
+            total.dependency += tree - total.cycles;
+            total.cycles = tree;
+        }
     }
     return total;
 }
@@ -329,6 +339,7 @@ std::uint64_t vector_pass_latency(const VectorConfig& config, const EngineConfig
         read = std::max<std::int64_t>(read, rams[index_of(access_of(segment, stream).ram)].read_latency_cycles);
     }
     std::int64_t chain = std::int64_t{pass.adds} * engine.add_latency_cycles +
+                         std::int64_t{pass.compares} * config.compare_latency_cycles +
                          std::int64_t{pass.multiplies} * engine.multiply_latency_cycles +
                          std::int64_t{pass.exps} * config.exp_latency_cycles +
                          std::int64_t{pass.erfs} * config.erf_latency_cycles +
@@ -336,8 +347,8 @@ std::uint64_t vector_pass_latency(const VectorConfig& config, const EngineConfig
                          pass.serial_adds * engine.add_latency_cycles;
     if (pass.row_reductions > 0) {
         const std::int64_t accumulators = reduction_accumulators(segment.cols);
-        chain +=
-            std::int64_t{log2_of(accumulators)} * engine.add_latency_cycles + ceil_div(accumulators, config.lanes) - 1;
+        chain += log2_of(accumulators) * reduction_latency(config, engine, pass) +
+                 pass.row_reductions * ceil_div(accumulators, config.lanes) - 1;
     }
     const std::int64_t write = pass.writes.empty() ? 0 : 1;
     return static_cast<std::uint64_t>(read + chain + write);

@@ -3,12 +3,15 @@
 //
 // A pass streams rows of `cols` elements through the lanes. One beat is up to `lanes` neighbouring elements of a row;
 // it takes as long as its slowest part:
-//   lanes:     max(adds, multiplies) cycles (each lane starts one add and one multiply per cycle), compares count as
-//   adds specials:  special operations x ceil(elements / special_lanes) memory:    for every memory, the access costs
-//   of the beat's operands, through the ports the pass holds of it row sums:  an accumulator takes one add per
-//   add_latency cycles (accumulators are 128 or fewer, see step.h) col sums:  likewise, one accumulator per column
+//   - lanes: max(adds + compares, multiplies) cycles (each lane starts one add or compare and one multiply per cycle);
+//   - specials: special operations x ceil(elements / special_lanes);
+//   - memory: for every memory, the access costs of the beat's operands, through the ports the pass holds of it;
+//   - row reductions: an accumulator takes one add per add_latency cycles (at most 128 accumulators, see step.h);
+//   - column sums: likewise, one accumulator per column.
 // A row reduction's tree is a pipelined tree beside the lanes: its latency ends the pass, its throughput is one beat of
-// partial sums per cycle.
+// partial results per cycle.
+// Approximation: the operations of a pass form one chain for its latency, even where two could start together;
+// pessimistic by less than 20 cycles per pass.
 #pragma once
 
 #include <cstdint>
@@ -36,11 +39,13 @@ struct StreamUse {
 
 struct VectorPass {
     std::vector<StreamUse> reads, writes;
-    int adds = 0, multiplies = 0;       // per element, on the lanes
-    int exps = 0, erfs = 0, tanhs = 0;  // per element, on the special lanes
+    int adds = 0, compares = 0, multiplies = 0;  // per element, on the lanes
+    int exps = 0, erfs = 0, tanhs = 0;           // per element, on the special lanes
     int row_reductions = 0;
+    bool reduces_to_maximum = false;  // by compares, not adds
     bool column_reduction = false;
     int scalar_latency_cycles = 0;  // after a row's reduction: divide, square root, ...
+    bool scalars_only = false;      // no elements: one beat
     bool single_row = false;        // one row whatever the segment's rows: writing a column sum
     bool serial_rows = false;       // rows follow each other through memory: each drains before the next
     std::int64_t serial_adds = 0;   // dependent adds at the end of the pass

@@ -160,7 +160,7 @@ void VectorUnit::take_grants() {
         s_.start_allowed = s_.stream_end;
         const auto elements = static_cast<std::uint64_t>((s_.burst_end - s_.burst_begin) * segment.cols);
         stats_.num_elements += elements;
-        stats_.num_adds += elements * static_cast<std::uint64_t>(pass.pass.adds);
+        stats_.num_adds += elements * static_cast<std::uint64_t>(pass.pass.adds + pass.pass.compares);
         stats_.num_multiplies += elements * static_cast<std::uint64_t>(pass.pass.multiplies);
         stats_.num_specials += elements * static_cast<std::uint64_t>(pass.pass.exps + pass.pass.erfs + pass.pass.tanhs);
     }
@@ -206,15 +206,21 @@ void VectorUnit::end_burst() {
 void VectorUnit::next_pass(Cycle results_at) {
     s_.start_allowed = results_at + 1;
     const VectorSegmentCommand& segment = this->segment();
-    if (++s_.pass < plan().passes.size()) {
-        s_.next_row = plan().passes[s_.pass].pass.single_row ? 0 : s_.group_begin;
-        return;
-    }
-    if (s_.group_end < segment.rows && !plan().passes.back().pass.single_row) {
+    const auto& passes = plan().passes;
+    const VectorPass& done = passes[s_.pass].pass;
+    const std::size_t next = s_.pass + 1;
+    // Rows beyond the row registers: all passes but those over columns or over one row, group after group.
+    const bool groups_left = s_.group_end < segment.rows && !done.column_reduction && !done.single_row;
+    if (groups_left && (next == passes.size() || passes[next].pass.single_row)) {
         s_.pass = 0;
         s_.group_begin = s_.group_end;
         s_.group_end = std::min<std::int64_t>(segment.rows, s_.group_begin + config_.vector.row_registers);
         s_.next_row = s_.group_begin;
+        return;
+    }
+    if (next < passes.size()) {
+        s_.pass = next;
+        s_.next_row = passes[next].pass.single_row ? 0 : s_.group_begin;
         return;
     }
     if (++s_.segment < command_->segments.size()) {
@@ -245,13 +251,7 @@ void VectorUnit::request_burst() {
         for (const auto* streams : {&pass.reads, &pass.writes}) {
             for (const StreamUse& stream : *streams) {
                 const RamId ram = access_of(segment(), stream).ram;
-                int held = 0;
-                for (std::size_t i = 0; i < request.num_rams; ++i) {
-                    held += request.rams[i] == ram ? request.ports[i] : 0;
-                }
-                if (held < config_.program->rams[index_of(ram)].ports) {
-                    request.add(ram, 1);
-                }
+                request.add_within(ram, config_.program->rams[index_of(ram)].ports);
             }
         }
     }

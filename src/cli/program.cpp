@@ -84,6 +84,7 @@ void prepare_streams() {
         }
     }
     std::signal(SIGPIPE, SIG_IGN);
+    std::signal(SIGXFSZ, SIG_IGN);  // a full quota is an error of the write, which cleans up behind itself
 }
 
 int finish_streams(int status) {

@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include <algorithm>
+#include <cmath>
+#include <fstream>
 
 #include <charconv>
 #include <chrono>
@@ -77,6 +80,27 @@ bool parse_either(const std::string& option, const std::string& text, const char
     return text == first;
 }
 
+// A checkpoint replaces a checkpoint, but no file that is something else.
+void refuse_other_file(const std::string& save) {
+    std::ifstream file(save, std::ios::binary);
+    if (!file || !std::filesystem::is_regular_file(save) || std::filesystem::file_size(save) == 0) {
+        return;
+    }
+    char start[9] = {};
+    file.read(start, sizeof start);
+    if (file.gcount() != sizeof start || start[8] != '{') {
+        throw ConfigError("--save " + save + ": exists and is no checkpoint; expected a new name or a checkpoint");
+    }
+}
+
+void refuse_inside(const std::string& out, const std::string& save) {
+    if (!save.empty() && std::filesystem::weakly_canonical(save).parent_path() ==
+                             std::filesystem::weakly_canonical(std::filesystem::path(out) / ".").parent_path()) {
+        throw ConfigError("--save " + save + ": lies in --out " + out +
+                          ", which is replaced as a whole; expected another folder");
+    }
+}
+
 // Everything that can be wrong with the options is found here, before any work.
 RunOptions read_options(const CommandLine& line) {
     RunOptions options;
@@ -96,9 +120,11 @@ RunOptions read_options(const CommandLine& line) {
             throw ConfigError("--save " + options.save + ": nothing is trained with --values off");
         }
         check_writable_file(options.save, "--save " + options.save);
+        refuse_other_file(options.save);
     }
     if (line.has("out")) {
         options.out.emplace(text_of(line, "out"), line.has("force"));
+        refuse_inside(text_of(line, "out"), options.save);
     } else if (line.has("force")) {
         throw ConfigError("--force has no effect without --out DIR");
     }
@@ -280,11 +306,19 @@ int train_command(const Arguments& args) {
     if (options.out) {
         write_results(*options.out, report);
     }
-    if (!options.save.empty()) {
+    const auto lost = std::find_if(facts.outcomes.begin(), facts.outcomes.end(),
+                                   [](const StepOutcome& step) { return !std::isfinite(step.loss); });
+    const bool diverged = options.simulation.values && lost != facts.outcomes.end();
+    if (!options.save.empty() && !diverged) {
         save_parameters(simulation, options.save);
     }
     std::cout << (options.json ? report_json(report).dump(2) + "\n" : report_text(report));
-    return 0;
+    if (diverged) {
+        std::cout.flush();
+        std::cerr << fmt::format("contraflow: the loss of step {} is not finite{}; a smaller train.lr may train\n",
+                                 lost - facts.outcomes.begin(), options.save.empty() ? "" : ", nothing is saved");
+    }
+    return diverged && !options.save.empty() ? 1 : 0;
 }
 
 }  // namespace contraflow::cli

@@ -331,7 +331,8 @@ KeyTable build_design_keys() {
               "data set with one folder per split, in the ATIS three-file format (seq.in, seq.out, label)",
               MEMBER(data.path))
         .text("split", "text", "a folder's name", "split to train on", MEMBER(data.split))
-        .whole("first", "samples", 0, 1'000'000'000, "index of the first sample used", MEMBER(data.first))
+        .whole("first", "samples", 0, 1'000'000'000,
+               "index of the first sample used; after the last one the split starts over", MEMBER(data.first))
         .on_off("shuffle", "draw the samples in a random order", MEMBER(data.shuffle));
     return table;
 }

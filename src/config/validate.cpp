@@ -130,6 +130,13 @@ private:
         }
     }
 
+    // The key behind the largest of some word counts.
+    static std::string largest(const std::vector<std::pair<std::string, std::int64_t>>& parts) {
+        return std::max_element(parts.begin(), parts.end(),
+                                [](const auto& a, const auto& b) { return a.second < b.second; })
+            ->first;
+    }
+
     // Rough count of the words a step's tensors take, to refuse what would exhaust the host instead of simulating.
     void host_memory() {
         const NetworkConfig& network = config_.network;
@@ -140,16 +147,27 @@ private:
         std::int64_t linear = 4 * d * d + 2 * d * ff;
         std::int64_t table = std::int64_t{network.vocab} * d;
         if (network.flow != Flow::Mm) {
-            const std::vector<int>& ranks = config_.tt.ranks;
-            const std::int64_t rank = ranks.empty() ? config_.tt.rank : *std::max_element(ranks.begin(), ranks.end());
-            linear = 2 * rank * (10 * d + 2 * ff);
-            table = std::int64_t{config_.ttm.rank} * config_.ttm.rank * 64 + s * d * config_.ttm.rank;
+            const TtShape model = config_.tt_model();
+            const TtShape fc1 = config_.tt_fc1();
+            const std::int64_t merged = model.middle_rank() * (10 * d + 2 * ff);
+            linear = 2 * (4 * model.parameter_words() + 2 * fc1.parameter_words() + merged);
+            const TtmConfig& ttm = config_.ttm;
+            table = s * d * ttm.rank;
+            for (std::size_t k = 0; k < ttm.vocab_modes.size(); ++k) {
+                const bool end = k == 0 || k + 1 == ttm.vocab_modes.size();
+                table += std::int64_t{ttm.vocab_modes[k]} * ttm.hidden_modes[k] * ttm.rank * (end ? 1 : ttm.rank);
+            }
         }
         const std::int64_t heads = d * (std::int64_t{network.intents} + network.slots) + s * network.slots;
         const std::int64_t words = activations + 2 * (network.encoders * linear + table + heads);
         if (words > kMaxHostWords) {
-            add({"network.seq_len", "network.d_model", "network.d_ff", "network.heads", "network.encoders",
-                 "network.vocab", "tt.rank", "tt.ranks", "ttm.rank", "network.intents", "network.slots"},
+            add({largest({{"network.seq_len", network.encoders * attention},
+                          {"network.d_model", (network.flow == Flow::Mm ? network.encoders * 2 * linear : 0) +
+                                                  activations - network.encoders * attention},
+                          {config_.tt.ranks.empty() ? "tt.rank" : "tt.ranks",
+                           network.flow == Flow::Mm ? 0 : network.encoders * 2 * linear + 1},
+                          {network.flow == Flow::Mm ? "network.vocab" : "ttm.rank", 2 * table},
+                          {"network.slots", 2 * heads}})},
                 fmt::format("the network's tensors need about {} GiB on the host; expected at most {} GiB",
                             (words >> 28) + 1, kMaxHostWords >> 28));
         }

@@ -98,7 +98,8 @@ public:
                 take(spec);
             } else if (dense && ends_with(spec.name, kWeightSuffix) && has(layer_of(spec.name), ".core.")) {
                 take_product(spec);
-            } else if (const std::string layer = layer_of(spec.name); !dense && is_matrix(layer)) {
+            } else if (const std::string layer = layer_of(spec.name);
+                       !dense && spec.name.find(".core.") != std::string::npos && is_matrix(layer)) {
                 if (dense_layers.insert(layer).second) {
                     taken_.insert(layer + kWeightSuffix);
                     problem("{} is one matrix, but network.flow = {} needs cores ({}); a dense file trains with mm",

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "contraflow/error.h"
 #include "plan/blocks.h"
 #include "plan/layout.h"
 #include "plan/program_builder.h"
@@ -57,6 +58,10 @@ public:
             request.kind = kind_of(step_.tensors[i]);
             request.levels = make_levels(splits[i], banks_of(request.kind), lanes_of(request.kind), padded);
             request.words = occupied_words(request.levels);
+            if (request.words > std::numeric_limits<std::int32_t>::max()) {
+                throw ConfigError("tensor " + step_.tensors[i].name + " occupies " + std::to_string(request.words) +
+                                  " words; expected at most 2147483647, which a 32-bit address generator reaches");
+            }
             request.first = lifetimes_[i].first;
             request.last = lifetimes_[i].second;
             place(request);
@@ -382,9 +387,9 @@ PlannedStep plan_step(const Step& step, const Config& config, const PlanOptions&
         }
         plan.overflows = overflows_of(plan.blocks, config.device);
         find_peak(step, plan);
-        if (share && plan.blocks.bram18 >= planned.plan.blocks.bram18 &&
-            plan.blocks.urams >= planned.plan.blocks.urams) {
-            break;  // sharing saves nothing: the plain plan stands
+        if (share && plan.overflows.size() >= planned.plan.overflows.size() &&
+            (plan.blocks.bram18 > planned.plan.blocks.bram18 || plan.blocks.urams >= planned.plan.blocks.urams)) {
+            break;  // sharing does not help: the plain plan stands
         }
         std::vector<std::vector<std::uint32_t>> dependences = kernel_dependences(step);
         add_succession_dependences(step, placer.successions(), dependences);

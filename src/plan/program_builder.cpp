@@ -18,13 +18,13 @@ public:
     ProgramBuilder(const Step& step, const Config& config, const Plan& plan, const std::vector<RamGeometry>& rams)
         : step_(step), config_(config), plan_(plan) {
         program_.rams = rams;
-        program_.seq_len = step.seq_len;
     }
 
     Program build(const std::vector<std::vector<std::uint32_t>>& dependences) {
         if (step_.sample != kNoTensor) {
             program_.sample = table_of(step_.sample, 0);
             program_.sample.col = offset_table(placement(step_.sample), {{step_.tensor(step_.sample).words(), 1}});
+            complete(program_.sample, step_.sample);
         }
         std::vector<std::uint64_t> cycles;
         for (std::size_t i = 0; i < step_.kernels.size(); ++i) {
@@ -184,6 +184,10 @@ private:
         DmaCommand transfer;
         transfer.chip = table_of(work.tensor, work.offset);
         transfer.chip.col = offset_table(placement(work.tensor), {{work.words, 1}});
+        complete(transfer.chip, work.tensor);
+        if (static_cast<std::int64_t>(transfer.chip.col.size()) != work.words && work.words > 1) {
+            throw std::logic_error("a transfer cuts a level of tensor " + step_.tensor(work.tensor).name);
+        }
         transfer.words = work.words;
         transfer.dram_address = work.dram_address;
         transfer.to_chip = work.to_chip;
@@ -204,7 +208,7 @@ private:
             const std::int64_t width = std::min<std::int64_t>(segment.cols, lanes);
             const std::int64_t special = (pass.exps + pass.erfs + pass.tanhs) *
                                          ((width + config_.vector.special_lanes - 1) / config_.vector.special_lanes);
-            const std::int64_t beat = std::max<std::int64_t>({1, pass.adds, pass.multiplies, special});
+            const std::int64_t beat = std::max<std::int64_t>({1, pass.adds + pass.compares, pass.multiplies, special});
             cycles += static_cast<std::uint64_t>((pass.single_row ? 1 : segment.rows) * beats * beat);
             cycles += vector_pass_latency(config_.vector, config_.engine, program_.rams, segment, pass);
         }
@@ -221,6 +225,7 @@ private:
         add_number(command.rows);
         add_number(command.cols);
         add_number(command.depth);
+        add_number(command.accumulates ? 1 : 0);
         const AccessTable* tables[] = {&command.a, &command.b, &command.out, &command.bias, &command.residual};
         for (const AccessTable* table : tables) {
             add_number(table->present ? 1 : 0);
@@ -233,6 +238,7 @@ private:
             add_number(ram.ports);
             add_number(ram.read_latency_cycles);
             add_number(table->base % ram.lanes);
+            add_number(table->token.modulus == 0 ? 0 : table->token.stride);
             for (const AccessTable* other : tables) {
                 add_number(other->present && other->ram == table->ram ? 1 : 0);
             }

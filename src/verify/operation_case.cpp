@@ -96,7 +96,7 @@ void require_elements(const VectorFile& file, const std::string& name) {
 }
 
 bool has_cores(const VectorFile& file, const std::string& prefix) {
-    return file.has(prefix + "core.0");
+    return file.has_any(prefix + "core.");
 }
 
 std::vector<std::vector<float>> read_cores(VectorFile& file, const std::string& prefix, const TtShape& shape) {

@@ -30,6 +30,11 @@ public:
     [[nodiscard]] TtmShape ttm_shape(const std::string& ranks_key) const;
 
     [[nodiscard]] bool has(const std::string& name) const { return file_.tensors.count(name) != 0; }
+    // Whether any tensor's name begins so.
+    [[nodiscard]] bool has_any(const std::string& prefix) const {
+        const auto first = file_.tensors.lower_bound(prefix);
+        return first != file_.tensors.end() && first->first.compare(0, prefix.size(), prefix) == 0;
+    }
     // A floating-point tensor of this shape (axes of one element do not count), rounded to float32. Marks it as used.
     [[nodiscard]] std::vector<float> floats(const std::string& name, const std::vector<std::int64_t>& shape);
     // An integer tensor of this shape with values of min to max.

@@ -51,7 +51,7 @@ std::int64_t closed_form(const Config& config, const ProductShape& shape, std::i
                 for (std::int64_t slot = 0; slot < row_slots; ++slot) {
                     beats += std::min<std::int64_t>(config.engine.rows, rows - slot * array_rows);
                 }
-                write.push_back(beats * col_slots + (shape.accumulates ? write_latency : 0));
+                write.push_back(beats * col_slots + (shape.sums_batches ? write_latency : 0));
             }
         }
     }
@@ -66,7 +66,7 @@ std::int64_t closed_form(const Config& config, const ProductShape& shape, std::i
         sums[t] = free[t] - 1 + pipe;
         written[t] = t == 0 ? sums[t] : std::max(sums[t], written[t - 1] + std::max<std::int64_t>(write[t - 1], 2));
     }
-    return written.back() + write.back() + (shape.accumulates ? 1 : write_latency);
+    return written.back() + write.back() + (shape.sums_batches ? 1 : write_latency);
 }
 
 }  // namespace
@@ -161,8 +161,9 @@ TEST_CASE("shallow tiles are bound by their write-back") {
 }
 
 TEST_CASE("bias and accumulation ride on the write-back") {
-    for (const ProductShape& shape : {ProductShape{2, 2, 4, true, false}, ProductShape{2, 2, 4, false, true},
-                                      ProductShape{2, 2, 4, true, true}, ProductShape{4, 2, 2, false, true, 3}}) {
+    for (const ProductShape& shape :
+         {ProductShape{2, 2, 4, true, false}, ProductShape{2, 2, 4, false, true}, ProductShape{2, 2, 4, true, true},
+          ProductShape{4, 2, 2, false, true, 3}, ProductShape{4, 2, 2, false, true, 3, true}}) {
         const Config config = small_machine();
         CAPTURE(shape.bias, shape.accumulates, shape.batch);
         CHECK(static_cast<std::int64_t>(run_alone(config, product_step(shape)).cycles) ==

@@ -66,6 +66,9 @@ Step product_step(const ProductShape& shape) {
         product.bias.tensor = add(step, "bias", {shape.cols});
         product.bias.col = {{shape.cols, 1}};
     }
+    if (shape.sums_batches) {
+        product.out.batch.clear();
+    }
     if (shape.accumulates) {
         product.residual = product.out;
     }

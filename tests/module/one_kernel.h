@@ -20,6 +20,7 @@ struct ProductShape {
     bool bias = false;
     bool accumulates = false;
     std::int64_t batch = 1;
+    bool sums_batches = false;  // all batches add to one output; REQUIRES: accumulates
 };
 [[nodiscard]] Step product_step(const ProductShape& shape);
 

@@ -28,6 +28,7 @@ struct Pass {
     int adds = 0, multiplies = 0, specials = 0, special_latency = 0;
     bool reads = true, writes = true, row_sum = false, column_sum = false, single_row = false;
     int scalar_latency = 0;
+    bool maximum = false;  // compares instead of adds
 };
 
 std::int64_t accumulators(std::int64_t n) {
@@ -53,13 +54,18 @@ std::int64_t closed_form(const Config& config, std::int64_t rows, std::int64_t c
             std::int64_t cycles = std::max<std::int64_t>({1, pass.adds, pass.multiplies});
             cycles = std::max(cycles, pass.specials * ceil_div(elements, config.vector.special_lanes));
             const std::int64_t sums = accumulators(cols);
+            const std::int64_t one = pass.maximum ? config.vector.compare_latency_cycles : add;
             if (pass.row_sum && cols > sums) {
-                cycles = std::max(cycles, sums >= lanes ? ceil_div(add, sums / lanes) : add * ceil_div(lanes, sums));
+                cycles = std::max(cycles, sums >= lanes ? ceil_div(one, sums / lanes) : one * ceil_div(lanes, sums));
             }
             if (pass.column_sum) {
                 cycles = std::max(cycles, ceil_div(add, beats));
             }
             row_cycles += cycles;
+        }
+        const std::int64_t operation = pass.maximum ? config.vector.compare_latency_cycles : add;
+        if (pass.row_sum) {
+            row_cycles = std::max(row_cycles, ceil_div(accumulators(cols), lanes));
         }
         std::int64_t end = begin;
         for (std::int64_t row = 0; row < pass_rows; row += rows_per_burst) {
@@ -67,11 +73,11 @@ std::int64_t closed_form(const Config& config, std::int64_t rows, std::int64_t c
             end = begin + burst;
             begin += std::max<std::int64_t>(burst, 2);
         }
-        std::int64_t latency = (pass.reads ? config.memory.bram_read_latency_cycles : 0) + pass.adds * add +
+        std::int64_t latency = (pass.reads ? config.memory.bram_read_latency_cycles : 0) + pass.adds * operation +
                                pass.multiplies * config.engine.multiply_latency_cycles + pass.special_latency +
                                pass.scalar_latency + (pass.writes ? 1 : 0);
         if (pass.row_sum) {
-            latency += log2_of(accumulators(cols)) * add + ceil_div(accumulators(cols), lanes) - 1;
+            latency += log2_of(accumulators(cols)) * operation + ceil_div(accumulators(cols), lanes) - 1;
         }
         results = end - 1 + latency;
         begin = std::max(results + 1, end + 1);
@@ -137,6 +143,7 @@ TEST_CASE("softmax takes three passes") {
     Config config = vector_machine(8);
     std::vector<Pass> passes(3);
     passes[0] = {1, 1, 0, 0, true, false, true};
+    passes[0].maximum = true;
     passes[1] = {2, 1, 1, config.vector.exp_latency_cycles, true, true, true};
     passes[1].scalar_latency = config.vector.divide_latency_cycles;
     passes[2] = {0, 1, 0, 0, true, true};

@@ -427,6 +427,9 @@ TEST_CASE("a network that would exhaust the host is refused") {
     const Lines lines = problems("[network]\nseq_len = 4096\nheads = 768\nencoders = 64\n");
     REQUIRE(lines.size() == 1);
     CHECK(lines.front().find("design.ini:2: network.seq_len: the network's tensors need about ") == 0);
+    // The key behind the largest part is named, and cores count with their ranks.
+    CHECK(problems("[tt]\nrank = 12000\n").front().find("design.ini:2: tt.rank: the network's tensors need about ") ==
+          0);
 }
 
 TEST_CASE("a good override does not hide a bad value in the file") {
