@@ -428,7 +428,7 @@ TEST_CASE("a network that would exhaust the host is refused") {
     REQUIRE(lines.size() == 1);
     CHECK(lines.front().find("design.ini:2: network.seq_len: the network's tensors need about ") == 0);
     // The key behind the largest part is named, and cores count with their ranks.
-    CHECK(problems("[tt]\nrank = 12000\n").front().find("design.ini:2: tt.rank: the network's tensors need about ") ==
+    CHECK(problems("[tt]\nrank = 4096\n").front().find("design.ini:2: tt.rank: the network's tensors need about ") ==
           0);
 }
 
