@@ -2,15 +2,9 @@
 
 #include <algorithm>
 
+#include "common/integer_math.h"
+
 namespace contraflow {
-
-namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-    return (a + b - 1) / b;
-}
-
-}  // namespace
 
 ArrayView::ArrayView(const ContractionCommand& command, bool transposed) : transposed_(transposed) {
     row_operand = transposed ? &command.b : &command.a;

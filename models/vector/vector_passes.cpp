@@ -2,13 +2,11 @@
 
 #include <algorithm>
 
+#include "common/integer_math.h"
+
 namespace contraflow {
 
 namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-    return (a + b - 1) / b;
-}
 
 StreamUse in(std::uint8_t operand, StreamShape shape = StreamShape::Elements) {
     return {false, operand, shape};

@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 #include <algorithm>
 
+#include "common/integer_math.h"
+
 namespace contraflow {
 
 namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-    return (a + b - 1) / b;
-}
 
 // RAMB18s of a depth x width array; a RAMB36 counts as two.
 std::int64_t bram18_of(std::int64_t depth, std::int64_t width, int ports) {

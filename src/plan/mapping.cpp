@@ -2,15 +2,12 @@
 
 #include <algorithm>
 
+#include "common/integer_math.h"
 #include "engine/tile_timing.h"
 
 namespace contraflow {
 
 namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-    return (a + b - 1) / b;
-}
 
 struct Candidate {
     TileMapping mapping;
