@@ -1,6 +1,8 @@
 #include "common/access_cost.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 namespace contraflow {
 
@@ -48,6 +50,14 @@ AccessCost AccessCounter::count(const RamGeometry& ram) {
     if (!std::is_sorted(lines_.begin(), lines_.end())) {
         std::sort(lines_.begin(), lines_.end());
     }
+    // Lines that span no more than all banks once meet no conflict.
+    if (lines_.back() - lines_.front() < ram.banks) {
+        result.cycles = 1;
+        result.rows =
+            static_cast<std::int32_t>(1 + std::inner_product(lines_.begin() + 1, lines_.end(), lines_.begin(),
+                                                             std::int64_t{0}, std::plus<>(), std::not_equal_to<>()));
+        return result;
+    }
     const auto banks = static_cast<std::size_t>(ram.banks);
     if (per_bank_.size() < banks) {
         per_bank_.resize(banks);
@@ -71,11 +81,11 @@ AccessCost AccessCounter::count(const RamGeometry& ram) {
 void PortCycles::charge(RamId ram, int ports, std::int64_t cycles) {
     auto use = std::find_if(uses_.begin(), uses_.end(), [ram](const Use& own) { return own.ram == ram; });
     if (use == uses_.end()) {
-        uses_.push_back({ram, 0, std::vector<std::int64_t>(static_cast<std::size_t>(ports), 0)});
+        uses_.push_back({ram, 0, {}});
         use = std::prev(uses_.end());
     }
     use->ports[use->next] += cycles;
-    use->next = (use->next + 1) % use->ports.size();
+    use->next = use->next + 1 < static_cast<std::size_t>(ports) ? use->next + 1 : 0;
 }
 
 std::int64_t PortCycles::cycles() const {

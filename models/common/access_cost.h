@@ -1,6 +1,7 @@
 // What it costs to move a set of words through one port of a banked memory: the rule of RamGeometry, applied.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -45,10 +46,11 @@ public:
     [[nodiscard]] std::int64_t cycles() const;
 
 private:
+    static constexpr std::size_t kMaxPorts = 2;  // of a memory: RamGeometry::ports
     struct Use {
         RamId ram{};
         std::size_t next = 0;
-        std::vector<std::int64_t> ports;
+        std::array<std::int64_t, kMaxPorts> ports{};
     };
     std::vector<Use> uses_;
 };

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "contraflow/step.h"
@@ -35,13 +37,34 @@ struct RamGeometry {
     [[nodiscard]] std::int64_t words() const { return std::int64_t{banks} * lanes * rows; }
 };
 
+// Offsets of an index's values, in words. Never changed once made, so that operands of one shape share them.
+class OffsetTable {
+public:
+    OffsetTable() = default;
+    OffsetTable(std::vector<std::int32_t> offsets)  // NOLINT: a list of offsets is a table
+        : offsets_(std::make_shared<const std::vector<std::int32_t>>(std::move(offsets))) {}
+
+    [[nodiscard]] const std::vector<std::int32_t>& values() const { return offsets_ ? *offsets_ : kNone; }
+    operator const std::vector<std::int32_t>&() const { return values(); }  // NOLINT: likewise
+    [[nodiscard]] bool empty() const { return values().empty(); }
+    [[nodiscard]] std::size_t size() const { return values().size(); }
+    [[nodiscard]] const std::int32_t* data() const { return values().data(); }
+    [[nodiscard]] std::int32_t operator[](std::size_t index) const { return values()[index]; }
+    [[nodiscard]] auto begin() const { return values().begin(); }
+    [[nodiscard]] auto end() const { return values().end(); }
+
+private:
+    inline static const std::vector<std::int32_t> kNone;
+    std::shared_ptr<const std::vector<std::int32_t>> offsets_;
+};
+
 // Physical form of an operand: word = base + batch[b] + row[i] + col[j] + depth[k] + token slice. An empty table means
 // that the operand does not depend on that index.
 struct AccessTable {
     bool present = false;
     RamId ram{};
     std::int64_t base = 0;
-    std::vector<std::int32_t> batch, row, col, depth;
+    OffsetTable batch, row, col, depth;
     bool row_contiguous = false;      // the table is 0, 1, 2, ... (find_runs)
     bool col_contiguous = false;      // likewise
     std::int64_t depth_step = -1;     // distance of contraction indices that are evenly apart, else -1 (find_runs)

@@ -13,6 +13,7 @@
 // L_add - 1 cycles per group of partial sums, only with P > 1 and conflicts.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -66,23 +67,31 @@ struct WriteCost {
     std::int64_t words = 0, rows = 0, conflicts = 0;  // of the output
     std::int64_t residual_words = 0, residual_rows = 0, residual_conflicts = 0;
     std::int64_t bias_words = 0, bias_rows = 0, bias_conflicts = 0;
+
+    WriteCost& operator+=(const WriteCost& other);
 };
 
-class TileTiming {
+// The tiles of a contraction under one mapping, and what each of them costs.
+class TileCosts {
 public:
-    TileTiming(const EngineConfig& engine, const std::vector<RamGeometry>& rams, const ContractionCommand& command,
-               const TileMapping& mapping);
+    TileCosts(const EngineConfig& engine, const std::vector<RamGeometry>& rams, const ContractionCommand& command,
+              const TileMapping& mapping);
+
+    virtual ~TileCosts() = default;
+    TileCosts(const TileCosts&) = delete;
+    TileCosts& operator=(const TileCosts&) = delete;
+
+    virtual void set_mapping(const TileMapping& mapping);
 
     [[nodiscard]] std::int64_t num_tiles() const { return command_.batch * row_tiles_ * col_tiles_; }
     [[nodiscard]] Tile tile(std::int64_t index) const;
     [[nodiscard]] const TileMapping& mapping() const { return mapping_; }
     [[nodiscard]] const ArrayView& view() const { return view_; }
 
-    // `token`: the id at the tile's batch position (0 where the command uses none).
-    [[nodiscard]] const StreamCost& stream(const Tile& tile, std::int32_t token);
-    [[nodiscard]] const WriteCost& write(const Tile& tile, std::int32_t token);
-    // Cycles of one step, for stepping.
-    [[nodiscard]] std::uint64_t step_cycles(const Tile& tile, std::int32_t token, std::int64_t k);
+    // Computes the costs anew at each call. `token`: the id at the tile's batch position (0 where the command uses
+    // none).
+    [[nodiscard]] StreamCost compute_stream(const Tile& tile, std::int32_t token);
+    [[nodiscard]] WriteCost compute_write(const Tile& tile, std::int32_t token);
 
     // Edges from the last streamed operand to the sum in its accumulator.
     [[nodiscard]] std::uint64_t pipeline_cycles() const { return pipeline_cycles_; }
@@ -94,21 +103,33 @@ public:
     [[nodiscard]] std::int64_t gang_rows() const { return std::int64_t{mapping_.gang_rows} * engine_.rows; }
     [[nodiscard]] std::int64_t gang_cols() const { return std::int64_t{mapping_.gang_cols} * engine_.cols; }
 
-private:
-    struct FetchCost {  // of one step, by residue of the operand's address in a row of its memory
+protected:
+    struct FetchCost {                                 // of one step
         std::int32_t cycles = 0, rows = 0, slots = 0;  // slots 0: not computed yet
+
+        FetchCost& operator+=(const FetchCost& other) {
+            cycles += other.cycles;
+            rows += other.rows;
+            slots += other.slots;
+            return *this;
+        }
     };
 
+    // The words of one step in one slot of the row operand (of the column operand), slots counted over the whole
+    // output. Moving them by a multiple of the memory's row width rotates the banks and changes no cost, so that only
+    // the residue of their address counts.
+    [[nodiscard]] virtual FetchCost row_slot_fetch(std::int64_t slot, std::int64_t residue);
+    [[nodiscard]] virtual FetchCost col_slot_fetch(std::int64_t slot, std::int64_t residue);
+    // In all slots of a tile.
+    [[nodiscard]] virtual FetchCost row_fetch(std::int64_t row_tile, std::int64_t residue);
+    [[nodiscard]] virtual FetchCost col_fetch(std::int64_t col_tile, std::int64_t residue);
+    // Write-back of one slot of a tile; its first beat is the first PE row's.
+    [[nodiscard]] virtual WriteCost slot_write(const Tile& tile, std::int32_t token, std::int64_t slot_row,
+                                               std::int64_t slot_col);
     [[nodiscard]] std::uint64_t dependency_cycles(std::int64_t k, std::int64_t slots) const;
     [[nodiscard]] std::uint64_t combine(std::uint64_t dependency, const FetchCost& a, const FetchCost& b) const;
-    [[nodiscard]] const FetchCost& fetch_a(std::int64_t row_tile, std::int64_t address);
-    [[nodiscard]] const FetchCost& fetch_b(std::int64_t col_tile, std::int64_t address);
-    [[nodiscard]] FetchCost fetch_cost(const AccessTable& access, const std::vector<std::int32_t>& table,
-                                       std::int64_t extent, std::int64_t tile, std::int64_t residue,
-                                       std::int64_t slot_extent, int interleave);
     [[nodiscard]] std::int64_t base_of(const AccessTable& access, const Tile& tile, std::int32_t token) const;
     [[nodiscard]] int lanes_of(const AccessTable& access) const;
-    [[nodiscard]] WriteCost compute_write(const Tile& tile, std::int32_t token);
 
     const EngineConfig& engine_;
     const std::vector<RamGeometry>& rams_;
@@ -116,11 +137,47 @@ private:
     TileMapping mapping_;
     ArrayView view_;
     std::int64_t tile_rows_, tile_cols_, row_tiles_, col_tiles_;
+    int a_lanes_, b_lanes_;
+
+private:
+    // An operand's part of a write-back beat. Beats that differ by whole rows of its memory cost the same.
+    struct BeatRows {
+        std::int64_t residue = -1;          // of the first row's address
+        std::vector<std::int32_t> offsets;  // of the rows, from the first
+    };
+
+    [[nodiscard]] FetchCost slot_fetch(const AccessTable& access, const std::vector<std::int32_t>& table,
+                                       std::int64_t begin, std::int64_t end, std::int64_t residue);
+    // True when the beat starting at output row `row` has other rows than `beat`, which then holds them.
+    [[nodiscard]] bool move_to(BeatRows& beat, const AccessTable& access, const Tile& tile, std::int32_t token,
+                               std::int64_t row) const;
+    [[nodiscard]] AccessCost cost_of(const BeatRows& beat, const AccessTable& access, std::int64_t col_begin,
+                                     std::int64_t col_end);
+
     std::uint64_t pipeline_cycles_ = 0, write_latency_cycles_ = 0;
     bool bursts_end_in_memory_ = false;
     bool shared_port_ = false;  // both operands through the single port of one memory
     AccessCounter counter_;
-    int a_lanes_, b_lanes_;
+    std::array<BeatRows, 3> beat_;  // of output, residual and bias
+    mutable std::vector<std::int32_t> next_rows_;
+    PortCycles beat_ports_;
+};
+
+// The same, remembered: an engine asks for the same tiles in every step.
+class TileTiming : public TileCosts {
+public:
+    TileTiming(const EngineConfig& engine, const std::vector<RamGeometry>& rams, const ContractionCommand& command,
+               const TileMapping& mapping);
+
+    [[nodiscard]] const StreamCost& stream(const Tile& tile, std::int32_t token);
+    [[nodiscard]] const WriteCost& write(const Tile& tile, std::int32_t token);
+    // Cycles of one step, for stepping.
+    [[nodiscard]] std::uint64_t step_cycles(const Tile& tile, std::int32_t token, std::int64_t k);
+
+private:
+    [[nodiscard]] FetchCost row_fetch(std::int64_t row_tile, std::int64_t residue) override;
+    [[nodiscard]] FetchCost col_fetch(std::int64_t col_tile, std::int64_t residue) override;
+
     std::vector<FetchCost> a_costs_, b_costs_;  // [tile * lanes + residue]
     std::vector<StreamCost> streams_;           // [((row tile * col tiles + col tile) * a_lanes + ra) * b_lanes + rb]
     std::vector<bool> stream_known_;

@@ -1,9 +1,10 @@
 #include "plan/program_builder.h"
 
 #include <algorithm>
-#include <map>
+#include <array>
 #include <stdexcept>
 #include <string>
+#include <unordered_map>
 
 #include "plan/layout.h"
 #include "plan/mapping.h"
@@ -12,6 +13,19 @@
 namespace contraflow {
 
 namespace {
+
+// Numbers in a row, as a key to look up.
+class NumberKey {
+public:
+    NumberKey& add(std::int64_t number) {
+        text_.append(reinterpret_cast<const char*>(&number), sizeof number);
+        return *this;
+    }
+    [[nodiscard]] const std::string& text() const { return text_; }
+
+private:
+    std::string text_;
+};
 
 class ProgramBuilder {
 public:
@@ -22,11 +36,11 @@ public:
 
     Program build(const std::vector<std::vector<std::uint32_t>>& dependences) {
         if (step_.sample != kNoTensor) {
-            program_.sample = table_of(step_.sample, 0);
-            program_.sample.col = offset_table(placement(step_.sample), {{step_.tensor(step_.sample).words(), 1}});
-            complete(program_.sample, step_.sample);
+            program_.sample = table_of(step_.sample, 0, step_.tensor(step_.sample).words());
         }
         std::vector<std::uint64_t> cycles;
+        program_.kernels.reserve(step_.kernels.size());
+        program_.contractions.reserve(step_.kernels.size());
         for (std::size_t i = 0; i < step_.kernels.size(); ++i) {
             const Kernel& kernel = step_.kernels[i];
             KernelCommand command;
@@ -53,75 +67,95 @@ public:
 private:
     [[nodiscard]] const Placement& placement(TensorId tensor) const { return plan_.placements[index_of(tensor)]; }
 
-    [[nodiscard]] AccessTable table_of(TensorId tensor, std::int64_t offset) const {
-        const Placement& place = placement(tensor);
+    // Offset tables of an operand, without its place. Operands with the same index maps and layout share them.
+    struct Shape {
         AccessTable table;
+        std::int64_t last = 0;  // largest offset from the base
+        std::size_t id = 0;
+    };
+
+    // An operand in its place.
+    struct Operand {
+        AccessTable table;
+        std::size_t shape = 0;
+    };
+
+    [[nodiscard]] Operand operand(TensorId tensor, std::int64_t offset, const IndexMap& batch, const IndexMap& row,
+                                  const IndexMap& col, const IndexMap& depth, const TokenDigit& token = {}) {
+        const Placement& place = placement(tensor);
+        const Shape& shape = shape_of(place, {&batch, &row, &col, &depth});
+        AccessTable table = shape.table;
         table.present = true;
         table.ram = RamId{place.ram};
         table.base = place.address(offset);
         table.begin = place.base;
         table.end = place.base + place.words;
-        return table;
-    }
-
-    [[nodiscard]] AccessTable table_of(const Access& access) const {
-        if (access.tensor == kNoTensor) {
-            return {};
-        }
-        AccessTable table = table_of(access.tensor, access.offset);
-        const Placement& place = placement(access.tensor);
-        table.batch = offset_table(place, access.batch);
-        table.row = offset_table(place, access.row);
-        table.col = offset_table(place, access.col);
-        table.depth = offset_table(place, access.depth);
-        set_token(table, place, access.token);
-        complete(table, access.tensor);
-        return table;
-    }
-
-    [[nodiscard]] AccessTable table_of(const VectorSegment& segment, const VectorOperand& operand,
-                                       OperandShape shape) const {
-        if (operand.tensor == kNoTensor) {
-            return {};
-        }
-        AccessTable table = table_of(operand.tensor, operand.offset);
-        const Placement& place = placement(operand.tensor);
-        if (shape == OperandShape::Matrix || shape == OperandShape::Column) {
-            table.row = offset_table(place, {{segment.rows, operand.row_stride}});
-        }
-        if (shape == OperandShape::Matrix || shape == OperandShape::Row) {
-            table.col = offset_table(place, {{segment.cols, 1}});
-        } else if (shape == OperandShape::Loss) {
-            table.col = offset_table(place, {{3, 1}});
-        }
-        set_token(table, place, operand.token);
-        complete(table, operand.tensor);
-        return table;
-    }
-
-    static void set_token(AccessTable& table, const Placement& place, const TokenDigit& token) {
         table.token = token;
+        std::int64_t last = table.base + shape.last;
         if (token.modulus != 0) {
             // A digit of one value never moves the address, and its stride may be no level of the tensor.
             table.token.stride = token.modulus == 1 ? 0 : stride_of(place, token.stride);
+            last += (token.modulus - 1) * table.token.stride;
         }
-    }
-
-    // No access leaves its tensor, whatever the indices: the largest offset of each table, added up.
-    void complete(AccessTable& table, TensorId tensor) const {
-        table.find_runs();
-        std::int64_t last = table.base;
-        for (const auto* offsets : {&table.batch, &table.row, &table.col, &table.depth}) {
-            if (!offsets->empty()) {
-                last += *std::max_element(offsets->begin(), offsets->end());
-            }
-        }
-        if (table.token.modulus != 0) {
-            last += (table.token.modulus - 1) * table.token.stride;
-        }
+        // No access leaves its tensor, whatever the indices.
         if (table.base < table.begin || last >= table.end) {
             throw std::logic_error("an access leaves tensor " + step_.tensor(tensor).name);
         }
+        return {std::move(table), shape.id};
+    }
+
+    [[nodiscard]] Operand operand(const Access& access) {
+        if (access.tensor == kNoTensor) {
+            return {};
+        }
+        return operand(access.tensor, access.offset, access.batch, access.row, access.col, access.depth, access.token);
+    }
+
+    [[nodiscard]] AccessTable table_of(const VectorSegment& segment, const VectorOperand& operand, OperandShape shape) {
+        if (operand.tensor == kNoTensor) {
+            return {};
+        }
+        IndexMap row;
+        IndexMap col;
+        if (shape == OperandShape::Matrix || shape == OperandShape::Column) {
+            row = {{segment.rows, operand.row_stride}};
+        }
+        if (shape == OperandShape::Matrix || shape == OperandShape::Row) {
+            col = {{segment.cols, 1}};
+        } else if (shape == OperandShape::Loss) {
+            col = {{3, 1}};
+        }
+        return this->operand(operand.tensor, operand.offset, {}, row, col, {}, operand.token).table;
+    }
+
+    // The words of a tensor, one after the other.
+    [[nodiscard]] AccessTable table_of(TensorId tensor, std::int64_t offset, std::int64_t words) {
+        return operand(tensor, offset, {}, {}, {{words, 1}}, {}).table;
+    }
+
+    [[nodiscard]] const Shape& shape_of(const Placement& place, const std::array<const IndexMap*, 4>& maps) {
+        NumberKey key;
+        for (const LayoutLevel& level : place.levels) {
+            key.add(level.extent).add(level.dense).add(level.stride);
+        }
+        for (const IndexMap* map : maps) {
+            key.add(-1);
+            for (const Digit& digit : *map) {
+                key.add(digit.extent).add(digit.stride);
+            }
+        }
+        const auto [entry, is_new] = shapes_.try_emplace(key.text());
+        Shape& shape = entry->second;
+        if (is_new) {
+            shape.id = shapes_.size();
+            OffsetTable* const tables[] = {&shape.table.batch, &shape.table.row, &shape.table.col, &shape.table.depth};
+            for (std::size_t i = 0; i < maps.size(); ++i) {
+                *tables[i] = offset_table(place, *maps[i]);
+                shape.last += tables[i]->empty() ? 0 : *std::max_element(tables[i]->begin(), tables[i]->end());
+            }
+            shape.table.find_runs();
+        }
+        return shape;
     }
 
     std::uint64_t add(KernelCommand& command, const Contraction& work) {
@@ -130,13 +164,17 @@ private:
         contraction.rows = work.rows;
         contraction.cols = work.cols;
         contraction.depth = work.depth;
-        contraction.a = table_of(work.a);
-        contraction.b = table_of(work.b);
-        contraction.out = table_of(work.out);
-        contraction.bias = table_of(work.bias);
-        contraction.residual = table_of(work.residual);
+        std::array<std::size_t, 5> shapes{};
+        const std::array<const Access*, 5> accesses{&work.a, &work.b, &work.out, &work.bias, &work.residual};
+        const std::array<AccessTable*, 5> tables{&contraction.a, &contraction.b, &contraction.out, &contraction.bias,
+                                                 &contraction.residual};
+        for (std::size_t i = 0; i < accesses.size(); ++i) {
+            Operand own = operand(*accesses[i]);
+            *tables[i] = std::move(own.table);
+            shapes[i] = own.shape;
+        }
         contraction.accumulates = work.residual.tensor != kNoTensor && work.residual.tensor == work.out.tensor;
-        const MappingChoice& choice = mappings(contraction);
+        const MappingChoice& choice = mappings(contraction, shapes);
         contraction.mappings = choice.mappings;
         command.unit = UnitKind::Engine;
         command.command = static_cast<std::uint32_t>(program_.contractions.size());
@@ -182,9 +220,7 @@ private:
 
     std::uint64_t add(KernelCommand& command, const DmaTransfer& work) {
         DmaCommand transfer;
-        transfer.chip = table_of(work.tensor, work.offset);
-        transfer.chip.col = offset_table(placement(work.tensor), {{work.words, 1}});
-        complete(transfer.chip, work.tensor);
+        transfer.chip = table_of(work.tensor, work.offset, work.words);
         if (static_cast<std::int64_t>(transfer.chip.col.size()) != work.words && work.words > 1) {
             throw std::logic_error("a transfer cuts a level of tensor " + step_.tensor(work.tensor).name);
         }
@@ -215,39 +251,30 @@ private:
         return cycles;
     }
 
-    // Kernels of the same shape, strides and memories get the same mappings.
-    const MappingChoice& mappings(const ContractionCommand& command) {
-        std::string key;
-        const auto add_number = [&key](std::int64_t number) {
-            key.append(reinterpret_cast<const char*>(&number), sizeof number);
-        };
-        add_number(command.batch);
-        add_number(command.rows);
-        add_number(command.cols);
-        add_number(command.depth);
-        add_number(command.accumulates ? 1 : 0);
-        const AccessTable* tables[] = {&command.a, &command.b, &command.out, &command.bias, &command.residual};
-        for (const AccessTable* table : tables) {
-            add_number(table->present ? 1 : 0);
-            if (!table->present) {
+    // Kernels of the same shape, layout and kinds of memories get the same mappings.
+    const MappingChoice& mappings(const ContractionCommand& command, const std::array<std::size_t, 5>& shapes) {
+        NumberKey key;
+        key.add(command.batch).add(command.rows).add(command.cols).add(command.depth).add(command.accumulates ? 1 : 0);
+        const AccessTable* const tables[] = {&command.a, &command.b, &command.out, &command.bias, &command.residual};
+        for (std::size_t i = 0; i < shapes.size(); ++i) {
+            const AccessTable& table = *tables[i];
+            key.add(static_cast<std::int64_t>(shapes[i]));
+            if (!table.present) {
                 continue;
             }
-            const RamGeometry& ram = program_.rams[index_of(table->ram)];
-            add_number(ram.banks);
-            add_number(ram.lanes);
-            add_number(ram.ports);
-            add_number(ram.read_latency_cycles);
-            add_number(table->base % ram.lanes);
-            add_number(table->token.modulus == 0 ? 0 : table->token.stride);
-            for (const AccessTable* other : tables) {
-                add_number(other->present && other->ram == table->ram ? 1 : 0);
-            }
-            for (const auto* offsets : {&table->batch, &table->row, &table->col, &table->depth}) {
-                add_number(static_cast<std::int64_t>(offsets->size()));
-                key.append(reinterpret_cast<const char*>(offsets->data()), offsets->size() * sizeof(std::int32_t));
-            }
+            const RamGeometry& ram = program_.rams[index_of(table.ram)];
+            key.add(ram.banks).add(ram.lanes).add(ram.ports).add(ram.read_latency_cycles);
+            key.add(table.base % ram.lanes).add(table.token.modulus == 0 ? 0 : table.token.stride + 1);
         }
-        const auto [entry, is_new] = choices_.try_emplace(std::move(key));
+        // Which of the operands that move at the same time share a memory.
+        const auto shared = [&key](const AccessTable& x, const AccessTable& y) {
+            key.add(x.present && y.present && x.ram == y.ram ? 1 : 0);
+        };
+        shared(command.a, command.b);
+        shared(command.out, command.residual);
+        shared(command.out, command.bias);
+        shared(command.residual, command.bias);
+        const auto [entry, is_new] = choices_.try_emplace(key.text());
         if (is_new) {
             entry->second = choose_mappings(config_.engine, program_.rams, command,
                                             config_.schedule_split ? config_.engine.count : 1);
@@ -263,7 +290,8 @@ private:
     const Config& config_;
     const Plan& plan_;
     Program program_;
-    std::map<std::string, MappingChoice> choices_;
+    std::unordered_map<std::string, Shape> shapes_;
+    std::unordered_map<std::string, MappingChoice> choices_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "engine/tile_timing.h"
@@ -107,10 +108,10 @@ TEST_CASE("the step counter of the engine issues as a PE does, for any interleav
                     }
                     command.b.ram = RamId{1};
                     command.out.ram = RamId{2};
-                    for (std::int32_t i = 0; i < outputs; ++i) {
-                        command.a.row.push_back(i);
-                        command.out.row.push_back(i);
-                    }
+                    std::vector<std::int32_t> rows(static_cast<std::size_t>(outputs));
+                    std::iota(rows.begin(), rows.end(), 0);
+                    command.a.row = rows;
+                    command.out.row = rows;
                     TileMapping mapping;
                     mapping.row_interleave = static_cast<int>(outputs);
                     TileTiming timing(config, rams, command, mapping);
