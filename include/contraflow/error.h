@@ -20,4 +20,10 @@ private:
     std::vector<std::string> lines_;
 };
 
+// A design that is right in itself but needs more memory than the device has.
+class DoesNotFit : public ConfigError {
+public:
+    using ConfigError::ConfigError;
+};
+
 }  // namespace contraflow

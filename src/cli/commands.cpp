@@ -5,6 +5,10 @@ namespace contraflow::cli {
 const std::vector<Command>& commands() {
     static const std::vector<Command> table{
         {"run", "train on the simulated machine and report cycles, stalls, memory and energy", train_command},
+        {"sweep", "run many points of a design, several at once, into a database", sweep_command},
+        {"merge", "join the databases of a sweep's shards", merge_command},
+        {"export", "write a sweep's database as CSV or JSON", export_command},
+        {"pareto", "find the points of a sweep that no other point beats", pareto_command},
         {"check", "validate a design and plan its memory, without simulating", check_command},
         {"verify", "run vector files through the machine and compare", verify_command},
         {"keys", "list every configuration key", keys_command},

@@ -19,6 +19,10 @@ struct Command {
 [[nodiscard]] const std::vector<Command>& commands();
 
 int train_command(const Arguments& args);
+int sweep_command(const Arguments& args);
+int merge_command(const Arguments& args);
+int export_command(const Arguments& args);
+int pareto_command(const Arguments& args);
 int check_command(const Arguments& args);
 int verify_command(const Arguments& args);
 int keys_command(const Arguments& args);

@@ -15,6 +15,8 @@
 
 namespace contraflow::cli {
 
+const char* const kVersion = CONTRAFLOW_VERSION;
+
 namespace {
 
 constexpr const char* kUsage = "Usage: contraflow COMMAND [options]\n";
@@ -57,7 +59,7 @@ int run_program(const Arguments& args) {
             return 0;
         }
         if (args.front() == "--version") {
-            std::cout << "contraflow " CONTRAFLOW_VERSION "\n";
+            std::cout << "contraflow " << kVersion << '\n';
             return 0;
         }
         return run_command(args);

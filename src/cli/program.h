@@ -5,6 +5,8 @@
 
 namespace contraflow::cli {
 
+extern const char* const kVersion;
+
 // Runs the command line (without the program's name) and returns the exit status: 0, 1 for a failed run, 2 for the
 // user's mistakes, whose lines go to stderr, each beginning with "contraflow: ".
 int run_program(const Arguments& args);

@@ -1,16 +1,15 @@
 // contraflow run: trains on the simulated machine and reports what that took.
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cmath>
 #include <fstream>
 
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -18,11 +17,11 @@
 #include <vector>
 
 #include "cli/command_line.h"
+#include "cli/option_values.h"
 #include "config/effective.h"
 #include "contraflow/dataset.h"
 #include "contraflow/error.h"
-#include "contraflow/simulation.h"
-#include "contraflow/weights.h"
+#include "contraflow/training_run.h"
 #include "report/report_csv.h"
 #include "report/report_json.h"
 #include "report/report_text.h"
@@ -37,47 +36,22 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t kMaxSteps = 1'000'000;  // their samples and kernel records are kept until the end
 constexpr std::chrono::milliseconds kProgressInterval{100};
 
 double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::int64_t peak_rss_bytes() {
-    rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
-    return std::int64_t{usage.ru_maxrss} * 1024;
-}
-
 struct RunOptions {
     std::size_t steps = 1;
-    SimulationOptions simulation;
+    TrainingOptions training;
     std::optional<ResultFolder> out;
     std::string init, save;  // empty: not given
-    bool allow_overflow = false;
     bool json = false;
 };
 
 std::string text_of(const CommandLine& line, const std::string& option) {
     return line.has(option) ? line.values[option].as<std::string>() : "";
-}
-
-std::size_t parse_steps(const std::string& text) {
-    std::int64_t steps = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), steps);
-    if (error != std::errc{} || end != text.data() + text.size() || steps < 1 || steps > kMaxSteps) {
-        throw ConfigError(fmt::format("--steps {}: expected a whole number from 1 to {}", text, kMaxSteps));
-    }
-    return static_cast<std::size_t>(steps);
-}
-
-// True for the first of the two words.
-bool parse_either(const std::string& option, const std::string& text, const char* first, const char* second) {
-    if (text != first && text != second) {
-        throw ConfigError(fmt::format("--{} {}: expected {} or {}", option, text, first, second));
-    }
-    return text == first;
 }
 
 // A checkpoint replaces a checkpoint, but no file that is something else.
@@ -105,18 +79,18 @@ void refuse_inside(const std::string& out, const std::string& save) {
 RunOptions read_options(const CommandLine& line) {
     RunOptions options;
     options.steps = parse_steps(text_of(line, "steps"));
-    options.simulation.run_mode =
+    options.training.run_mode =
         parse_either("mode", text_of(line, "mode"), "leap", "clocked") ? RunMode::Leap : RunMode::Clocked;
-    options.simulation.values = parse_either("values", text_of(line, "values"), "on", "off");
+    options.training.values = parse_either("values", text_of(line, "values"), "on", "off");
     options.init = text_of(line, "init");
     options.save = text_of(line, "save");
-    options.allow_overflow = line.has("allow-overflow");
+    options.training.allow_overflow = line.has("allow-overflow");
     options.json = line.has("json");
     if (line.has("init") && options.init.empty()) {
         throw ConfigError("--init: expected the name of a checkpoint file");
     }
     if (line.has("save")) {
-        if (!options.simulation.values) {
+        if (!options.training.values) {
             throw ConfigError("--save " + options.save + ": nothing is trained with --values off");
         }
         check_writable_file(options.save, "--save " + options.save);
@@ -129,35 +103,6 @@ RunOptions read_options(const CommandLine& line) {
         throw ConfigError("--force has no effect without --out DIR");
     }
     return options;
-}
-
-// A data set's problems name the key that led to them.
-Dataset load_data(const LoadedConfig& design) {
-    const DataConfig& data = design.config.data;
-    try {
-        return Dataset::load(design.config);
-    } catch (const ConfigError& error) {
-        const auto is_folder = [](const std::filesystem::path& path) {
-            std::error_code ignored;
-            return std::filesystem::is_directory(path, ignored);
-        };
-        const std::filesystem::path base = data.path;
-        const std::string first_value = fmt::format("data.first = {} ", data.first);
-        std::vector<std::string> lines;
-        for (const std::string& line : error.lines()) {
-            if (line.compare(0, first_value.size(), first_value) == 0) {
-                lines.push_back(design.prefix("data.first") +
-                                line.substr(first_value.size() - 1 - fmt::formatted_size("{}", data.first)));
-            } else if (data.path.empty() || !is_folder(base / "train")) {
-                lines.push_back(design.prefix("data.path") + line);
-            } else if (!is_folder(base / data.split)) {
-                lines.push_back(design.prefix("data.split") + line);
-            } else {
-                lines.push_back(line);
-            }
-        }
-        throw ConfigError(lines);
-    }
 }
 
 // Infos are about SystemC's own doings; warnings are the user's to see, but not on stdout; errors end the run.
@@ -201,42 +146,22 @@ private:
     Clock::time_point last_;
 };
 
-void set_parameters(Simulation& simulation, const Weights& weights) {
-    for (const auto& [name, values] : weights) {
-        const TensorId tensor = simulation.step().find(name);
-        if (tensor == kNoTensor) {
-            throw std::logic_error("the step has no parameter " + name);
-        }
-        simulation.set(tensor, values);
-    }
-}
-
-void save_parameters(const Simulation& simulation, const std::string& path) {
-    Weights weights;
-    for (const ParameterSpec& spec : parameter_specs(simulation.config())) {
-        weights.emplace(spec.name, simulation.get(simulation.step().find(spec.name)));
-    }
+void save_parameters(const TrainingRun& run, const Config& config, const std::string& path) {
     try {
-        save_weights(path, simulation.config(), weights);
+        save_weights(path, config, run.weights());
     } catch (const ConfigError& error) {  // it was writable before the run
         throw std::runtime_error(error.what());
     }
 }
 
-// Runs the steps; a broken invariant of the machine becomes an error of one line (more if the machine is stuck).
-std::vector<StepOutcome> simulate(Simulation& simulation, const std::vector<Sample>& samples) {
-    std::size_t done = 0;
-    Progress progress(samples.size());
+// Not a constructor call in place, so that what does not fit is told together with the way around it.
+std::unique_ptr<TrainingRun> build(const Config& config, const RunOptions& options, Dataset data, Weights weights) {
     try {
-        return simulation.run(samples, [&](const StepOutcome&) {
-            ++done;
-            progress.step_done();
-        });
-    } catch (const sc_core::sc_report& report) {
-        const std::string where =
-            report.get_process_name() == nullptr ? "" : fmt::format(" in {}", report.get_process_name());
-        throw std::runtime_error(fmt::format("step {} of {} broke an invariant of the machine{}: {}", done,
-                                             samples.size(), where, report.get_msg()));
+        return std::make_unique<TrainingRun>(config, options.training, std::move(data), std::move(weights));
+    } catch (const DoesNotFit& error) {
+        std::vector<std::string> lines = error.lines();
+        lines.back() += "; --allow-overflow simulates it anyway";
+        throw ConfigError(lines);
     }
 }
 
@@ -278,45 +203,32 @@ int train_command(const Arguments& args) {
     const RunOptions options = read_options(*line);
     const Config& config = line->design.config;
     Dataset data = load_data(line->design);
-    const Weights weights = options.init.empty() ? initial_weights(config) : load_weights(options.init, config);
+    Weights weights = options.init.empty() ? initial_weights(config) : load_weights(options.init, config);
 
     sc_core::sc_report_handler::set_handler(handle_report);
-    Simulation simulation(config, build_training_step(config), options.simulation);
-    if (!simulation.plan().overflows.empty() && !options.allow_overflow) {
-        std::vector<std::string> lines = simulation.plan().overflows;
-        lines.back() += "; --allow-overflow simulates it anyway";
-        throw ConfigError(lines);
+    const std::unique_ptr<TrainingRun> run = build(config, options, std::move(data), std::move(weights));
+    const double startup_seconds = seconds_since(start);
+    {
+        Progress progress(options.steps);
+        run->train(options.steps, [&](const StepOutcome&) { progress.step_done(); });
     }
-    set_parameters(simulation, weights);
-    std::vector<Sample> samples;
-    for (std::size_t i = 0; i < options.steps; ++i) {
-        samples.push_back(data.sample(i));
-    }
-
-    RunFacts facts;
-    facts.allow_overflow = options.allow_overflow;
-    facts.data = data.counts(options.steps);
-    facts.host.startup_seconds = seconds_since(start);
-    const Clock::time_point begin = Clock::now();
-    facts.outcomes = simulate(simulation, samples);
-    facts.host.seconds = seconds_since(begin);
-    facts.host.peak_rss_bytes = peak_rss_bytes();
-    const RunReport report = make_run_report(simulation, facts);
+    RunReport report = run->report();
+    report.host.startup_seconds = startup_seconds;
 
     if (options.out) {
         write_results(*options.out, report);
     }
-    const auto lost = std::find_if(facts.outcomes.begin(), facts.outcomes.end(),
+    const auto lost = std::find_if(run->outcomes().begin(), run->outcomes().end(),
                                    [](const StepOutcome& step) { return !std::isfinite(step.loss); });
-    const bool diverged = options.simulation.values && lost != facts.outcomes.end();
+    const bool diverged = options.training.values && lost != run->outcomes().end();
     if (!options.save.empty() && !diverged) {
-        save_parameters(simulation, options.save);
+        save_parameters(*run, config, options.save);
     }
     std::cout << (options.json ? report_json(report).dump(2) + "\n" : report_text(report));
     if (diverged) {
         std::cout.flush();
         std::cerr << fmt::format("contraflow: the loss of step {} is not finite{}; a smaller train.lr may train\n",
-                                 lost - facts.outcomes.begin(), options.save.empty() ? "" : ", nothing is saved");
+                                 lost - run->outcomes().begin(), options.save.empty() ? "" : ", nothing is saved");
     }
     return diverged && !options.save.empty() ? 1 : 0;
 }

@@ -183,8 +183,7 @@ std::string locate_data(const std::string& name, const Applied& applied, const s
     return found ? *found : (bases.front() / name).lexically_normal().string();
 }
 
-std::vector<Assignment> read_overrides(const std::vector<std::pair<std::string, std::string>>& overrides,
-                                       Problems& problems) {
+std::vector<Assignment> read_overrides(const Overrides& overrides, Problems& problems) {
     std::vector<Assignment> assignments;
     for (const auto& [key, value] : overrides) {
         const std::string where = "--" + key + "=" + value;
@@ -210,10 +209,10 @@ std::string LoadedConfig::prefix(const std::string& key) const {
     return origin != origins.end() ? origin->second : (file.empty() ? "" : file + ": ") + key + ": ";
 }
 
-LoadedConfig load_config(const std::string& ini_path,
-                         const std::vector<std::pair<std::string, std::string>>& overrides) {
+LoadedConfig load_config(const std::string& ini_path, const Overrides& overrides) {
     LoadedConfig loaded;
     loaded.file = ini_path;
+    loaded.overrides = overrides;
     Config& config = loaded.config;
     Problems problems;
     Applied applied;

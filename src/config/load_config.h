@@ -10,9 +10,12 @@
 
 namespace contraflow {
 
+using Overrides = std::vector<std::pair<std::string, std::string>>;  // section.key, value
+
 struct LoadedConfig {
     Config config;
     std::string file;                            // as given
+    Overrides overrides;                         // as given
     std::map<std::string, std::string> origins;  // key -> "design.ini:12: data.path: " or "--data.path=x: "
 
     // The beginning of a message about `key`, e.g. data.path when the folder does not open.
@@ -24,8 +27,7 @@ struct LoadedConfig {
 // the working directory; device and memory files then in the project's or the installed configs/, a data set in the
 // working directory and the project. config.data.path may name a folder that does not exist.
 // Throws ConfigError with one line per problem, all of them.
-[[nodiscard]] LoadedConfig load_config(const std::string& ini_path,
-                                       const std::vector<std::pair<std::string, std::string>>& overrides = {});
+[[nodiscard]] LoadedConfig load_config(const std::string& ini_path, const Overrides& overrides = {});
 
 // A device file alone, e.g. "devices/u50.ini" or a path, without its DRAM. Throws ConfigError.
 [[nodiscard]] DeviceConfig load_device(const std::string& file);

@@ -8,7 +8,7 @@
 
 #include "contraflow/error.h"
 #include "contraflow/simulation.h"
-#include "verify/child_process.h"
+#include "process/child_process.h"
 
 namespace contraflow::verify {
 namespace {

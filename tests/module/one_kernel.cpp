@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "top/machine.h"
-#include "verify/child_process.h"
+#include "process/child_process.h"
 
 namespace contraflow::test {
 

@@ -11,7 +11,7 @@
 #include "contraflow/weights.h"
 #include "reference/reference_machine.h"
 #include "top/machine.h"
-#include "verify/child_process.h"
+#include "process/child_process.h"
 
 namespace contraflow::test {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "contraflow/error.h"
-#include "verify/child_process.h"
+#include "process/child_process.h"
 
 namespace contraflow::test {
 namespace {

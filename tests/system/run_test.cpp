@@ -1,6 +1,4 @@
 // contraflow run and check from outside: what the report says must add up, repeat, and be refused by name.
-#include <sys/wait.h>
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
@@ -15,12 +13,15 @@
 #include <vector>
 
 #include "contraflow/safetensors.h"
+#include "support/program_under_test.h"
 #include "unit/temp_folder.h"
 
 using contraflow::make_f32;
 using contraflow::read_safetensors;
 using contraflow::TensorFile;
 using contraflow::write_safetensors;
+using contraflow::test::contraflow_program;
+using contraflow::test::Outcome;
 using contraflow::test::read_bytes;
 using contraflow::test::TempFolder;
 using nlohmann::json;
@@ -29,26 +30,6 @@ namespace {
 
 const std::string kConfigs = std::string(CONTRAFLOW_SOURCE_DIR) + "/configs/";
 const std::string kTiny = " -c " + kConfigs + "tiny.ini ";
-
-struct Outcome {
-    int status = -1;
-    std::string out, err;
-
-    [[nodiscard]] json report() const {
-        INFO(err);
-        REQUIRE(status == 0);
-        return json::parse(out);
-    }
-};
-
-// Runs the program with these arguments, in a shell's syntax.
-Outcome contraflow_program(const std::string& arguments) {
-    const TempFolder temp;
-    const std::string command = std::string(CONTRAFLOW_PROGRAM) + " " + arguments + " >" + temp.path("out") + " 2>" +
-                                temp.path("err") + " </dev/null";
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_bytes(temp.path("out")), read_bytes(temp.path("err"))};
-}
 
 // The user's mistake: status 2, nothing on stdout, one line on stderr that holds all of `texts`.
 void check_refused(const std::string& arguments, const std::vector<std::string>& texts) {

@@ -17,7 +17,7 @@
 #include "contraflow/error.h"
 #include "reference/golden_vectors.h"
 #include "support/temporary_folder.h"
-#include "verify/child_process.h"
+#include "process/child_process.h"
 #include "verify/verify.h"
 
 using namespace contraflow;

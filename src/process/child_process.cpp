@@ -1,4 +1,4 @@
-#include "verify/child_process.h"
+#include "process/child_process.h"
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
@@ -30,21 +30,11 @@ void write_all(int file, const std::string& text) {
     }
 }
 
-std::string read_all(int file) {
-    std::string text;
-    std::array<char, 1 << 16> buffer{};
-    for (;;) {
-        const ssize_t count = read(file, buffer.data(), buffer.size());
-        if (count > 0) {
-            text.append(buffer.data(), static_cast<std::size_t>(count));
-        } else if (count == 0 || errno != EINTR) {
-            return text;
-        }
-    }
-}
-
-[[noreturn]] void be_child(const std::function<std::string()>& work, unsigned limit_seconds, int out) {
+[[noreturn]] void be_child(const std::function<std::string()>& work, unsigned limit_seconds, int out, pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) {  // it died before the line above
+        _exit(1);
+    }
     std::signal(SIGALRM, SIG_DFL);
     alarm(limit_seconds);
     dup2(STDERR_FILENO, STDOUT_FILENO);
@@ -64,7 +54,8 @@ std::string read_all(int file) {
 
 }  // namespace
 
-std::string run_in_child(const std::function<std::string()>& work, unsigned limit_seconds) {
+ChildProcess::ChildProcess(const std::function<std::string()>& work, unsigned limit_seconds)
+    : limit_seconds_(limit_seconds) {
     std::cout.flush();
     std::cerr.flush();
     std::fflush(nullptr);  // else the child would print the buffered text again
@@ -72,36 +63,71 @@ std::string run_in_child(const std::function<std::string()>& work, unsigned limi
     if (pipe(ends.data()) != 0) {
         throw ChildError(fmt::format("no pipe to a child process: {}", std::strerror(errno)));
     }
-    const pid_t child = fork();
-    if (child < 0) {
+    const pid_t parent = getpid();
+    child_ = fork();
+    if (child_ < 0) {
         const int error = errno;
         close(ends[0]);
         close(ends[1]);
         throw ChildError(fmt::format("no child process: {}", std::strerror(error)));
     }
-    if (child == 0) {
+    if (child_ == 0) {
         close(ends[0]);
-        be_child(work, limit_seconds, ends[1]);
+        be_child(work, limit_seconds, ends[1], parent);
     }
     close(ends[1]);
-    const std::string answer = read_all(ends[0]);
-    close(ends[0]);
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    file_ = ends[0];
+}
+
+ChildProcess::~ChildProcess() {
+    if (child_ > 0) {
+        kill(child_, SIGKILL);
+        wait();
     }
+    close(file_);
+}
+
+bool ChildProcess::receive() {
+    std::array<char, 1 << 16> buffer{};
+    const ssize_t count = read(file_, buffer.data(), buffer.size());
+    if (count > 0) {
+        answer_.append(buffer.data(), static_cast<std::size_t>(count));
+    } else if (count == 0 || errno != EINTR) {
+        ended_ = true;
+    }
+    return ended_;
+}
+
+int ChildProcess::wait() {
+    int status = 0;
+    while (waitpid(child_, &status, 0) < 0 && errno == EINTR) {
+    }
+    child_ = -1;
+    return status;
+}
+
+std::string ChildProcess::result() {
+    while (!ended_) {
+        receive();
+    }
+    const int status = wait();
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) {
-        throw ChildError(fmt::format("still running after {} s", limit_seconds));
+        throw ChildError(fmt::format("still running after {} s", limit_seconds_));
     }
     if (WIFSIGNALED(status)) {
         throw ChildError(fmt::format("crashed: {}", strsignal(WTERMSIG(status))));
     }
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || answer.empty()) {
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || answer_.empty()) {
         throw ChildError(fmt::format("ended with status {} and no result", WEXITSTATUS(status)));
     }
-    if (answer.front() == kException) {
-        throw ChildError(answer.substr(1));
+    if (answer_.front() == kException) {
+        throw ChildError(answer_.substr(1));
     }
-    return answer.substr(1);
+    return answer_.substr(1);
+}
+
+std::string run_in_child(const std::function<std::string()>& work, unsigned limit_seconds) {
+    return ChildProcess(work, limit_seconds).result();
 }
 
 }  // namespace contraflow

@@ -1,0 +1,47 @@
+// The program as a user meets it: command line in, exit status and output out. The test's target defines
+// CONTRAFLOW_PROGRAM.
+#pragma once
+
+#include <sys/wait.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "support/temporary_folder.h"
+
+namespace contraflow::test {
+
+inline std::string file_bytes(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+struct Outcome {
+    int status = -1;
+    std::string out, err;
+
+    [[nodiscard]] nlohmann::json report() const {
+        INFO(err);
+        REQUIRE(status == 0);
+        return nlohmann::json::parse(out);
+    }
+};
+
+// Runs a shell command.
+inline Outcome run_shell(const std::string& command) {
+    const TemporaryFolder temp;
+    const int status =
+        std::system(("{ " + command + "\n} >" + temp.file("out") + " 2>" + temp.file("err") + " </dev/null").c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, file_bytes(temp.file("out")), file_bytes(temp.file("err"))};
+}
+
+// Runs the program with these arguments, in a shell's syntax.
+inline Outcome contraflow_program(const std::string& arguments) {
+    return run_shell(std::string(CONTRAFLOW_PROGRAM) + " " + arguments);
+}
+
+}  // namespace contraflow::test
