@@ -3,8 +3,8 @@
 #include <array>
 #include <stdexcept>
 
-#include "top/machine.h"
 #include "process/child_process.h"
+#include "top/machine.h"
 
 namespace contraflow::test {
 

@@ -9,9 +9,9 @@
 
 #include "config/load_config.h"
 #include "contraflow/weights.h"
+#include "process/child_process.h"
 #include "reference/reference_machine.h"
 #include "top/machine.h"
-#include "process/child_process.h"
 
 namespace contraflow::test {
 namespace {

@@ -33,25 +33,28 @@ std::uint64_t cycles_in(const std::string& answer) {
 
 TEST_CASE("the shell script ends at the fastest design that it has seen within the budget") {
     const TemporaryFolder temp;
-    const std::string budget = "30";
-    const std::string memories = "--memory.banks=8";
-    const Outcome outcome = run_shell("CONTRAFLOW='" + kProgram + "' DATABASE='" + temp.file("db") + "' " + kSweeps +
-                                      "fastest-within.sh " + budget + " -c " + kTiny + " " + memories);
-    INFO(outcome.out << outcome.err);
-    REQUIRE(outcome.status == 0);
-    const json report = report_of_answer(outcome.out, memories);
-    CHECK(report["cycles"]["total"] == cycles_in(outcome.out));
-    CHECK(report["memory"]["bram36"]["used"] <= 30);
+    const auto search = [&](const std::string& budget) {
+        const std::string db = temp.file("within " + budget);
+        const Outcome outcome = run_shell("CONTRAFLOW='" + kProgram + "' DATABASE='" + db + "' " + kSweeps +
+                                          "fastest-within.sh " + budget + " -c " + kTiny);
+        INFO(outcome.out << outcome.err);
+        REQUIRE(outcome.status == 0);
+        const json report = report_of_answer(outcome.out, "");
+        CHECK(report["cycles"]["total"] == cycles_in(outcome.out));
+        CHECK(report["memory"]["bram36"]["used"] <= std::stoi(budget));
 
-    const json rows = contraflow_program("export --json --db '" + temp.file("db") + "'").report();
-    CHECK(rows.size() > 18);  // it moved
-    for (const json& row : rows) {
-        if (row["status"] == "done" && row["report"]["memory"]["bram36"]["used"] <= 30) {
-            CHECK(row["report"]["cycles"]["total"] >= report["cycles"]["total"]);
+        const json rows = contraflow_program("export --json --db '" + db + "'").report();
+        CHECK(rows.size() > 54);  // it moved
+        for (const json& row : rows) {
+            if (row["status"] == "done" && row["report"]["memory"]["bram36"]["used"] <= std::stoi(budget)) {
+                CHECK(row["report"]["cycles"]["total"] >= report["cycles"]["total"]);
+            }
         }
-    }
+        return cycles_in(outcome.out);
+    };
+    CHECK(search("12") > search("50"));  // the budget binds
     CHECK(run_shell("CONTRAFLOW='" + kProgram + "' DATABASE='" + temp.file("none") + "' " + kSweeps +
-                    "fastest-within.sh 0 -c " + kTiny + "")
+                    "fastest-within.sh 0 -c " + kTiny + " --memory.parameters=bram")
               .status == 1);
 }
 

@@ -15,9 +15,9 @@
 
 #include "config/load_config.h"
 #include "contraflow/error.h"
+#include "process/child_process.h"
 #include "reference/golden_vectors.h"
 #include "support/temporary_folder.h"
-#include "process/child_process.h"
 #include "verify/verify.h"
 
 using namespace contraflow;
