@@ -32,7 +32,7 @@ build: deps
 deps:
 	@cmake/install_packages.sh $(PACKAGES)
 
-SOURCES = $(shell find include src models tests bench -name '*.cpp' -o -name '*.h' 2>/dev/null | sort)
+SOURCES = $(shell find include src models tests bench examples -name '*.cpp' -o -name '*.h' 2>/dev/null | sort)
 
 format:
 	clang-format -i $(SOURCES)

@@ -15,8 +15,8 @@
 #include <systemc>
 #include <vector>
 
-#include "config/load_config.h"
 #include "contraflow/dataset.h"
+#include "contraflow/load_config.h"
 #include "contraflow/simulation.h"
 #include "contraflow/special_functions.h"
 #include "contraflow/weights.h"

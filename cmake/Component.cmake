@@ -5,8 +5,11 @@ function(contraflow_component name)
   cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   add_library(contraflow_${name} STATIC ${ARG_SOURCES})
   add_library(contraflow::${name} ALIAS contraflow_${name})
-  target_include_directories(contraflow_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src
-                                                       ${PROJECT_SOURCE_DIR}/models)
+  target_include_directories(
+    contraflow_${name}
+    PUBLIC $<INSTALL_INTERFACE:include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+           $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/models>)
+  set_target_properties(contraflow_${name} PROPERTIES EXPORT_NAME ${name})
   target_link_libraries(contraflow_${name} PUBLIC ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE} contraflow_options)
 endfunction()
 

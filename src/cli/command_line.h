@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "config/load_config.h"
+#include "contraflow/load_config.h"
 
 namespace contraflow::cli {
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "config/load_config.h"
 #include "contraflow/dataset.h"
+#include "contraflow/load_config.h"
 
 namespace contraflow::cli {
 

@@ -1,4 +1,4 @@
-#include "config/load_config.h"
+#include "contraflow/load_config.h"
 
 #include <fmt/format.h>
 

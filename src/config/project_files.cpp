@@ -8,13 +8,14 @@ namespace contraflow::config {
 namespace fs = std::filesystem;
 
 std::vector<fs::path> project_roots() {
-    std::vector<fs::path> roots{CONTRAFLOW_PROJECT_DIR};
+    std::vector<fs::path> roots;
     std::error_code error;
     const fs::path program = fs::read_symlink("/proc/self/exe", error);
     if (!error) {
         roots.push_back(program.parent_path().parent_path() / "share" / "contraflow");
     }
-    roots.emplace_back(CONTRAFLOW_INSTALL_DATA_DIR);
+    roots.emplace_back(CONTRAFLOW_PROJECT_DIR);
+    roots.emplace_back(CONTRAFLOW_INSTALL_DATA_DIR);  // for a program elsewhere that embeds the library
 
     std::vector<fs::path> existing;
     for (const fs::path& root : roots) {

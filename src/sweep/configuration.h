@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "config/load_config.h"
+#include "contraflow/load_config.h"
 
 namespace contraflow::sweep {
 

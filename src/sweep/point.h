@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "config/load_config.h"
 #include "contraflow/dataset.h"
+#include "contraflow/load_config.h"
 #include "sweep/database.h"
 
 namespace contraflow::sweep {

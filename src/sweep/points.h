@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "config/load_config.h"
+#include "contraflow/load_config.h"
 
 namespace contraflow::sweep {
 

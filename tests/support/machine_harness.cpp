@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <systemc>
 
-#include "config/load_config.h"
+#include "contraflow/load_config.h"
 #include "contraflow/weights.h"
 #include "process/child_process.h"
 #include "reference/reference_machine.h"

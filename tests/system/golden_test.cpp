@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "config/load_config.h"
+#include "contraflow/load_config.h"
 #include "reference/golden_vectors.h"
 #include "verify/verify.h"
 

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "config/load_config.h"
 #include "contraflow/error.h"
+#include "contraflow/load_config.h"
 #include "process/child_process.h"
 #include "reference/golden_vectors.h"
 #include "support/temporary_folder.h"

@@ -4,10 +4,10 @@
 #include "config/effective.h"
 #include "config/key_docs.h"
 #include "config/key_table.h"
-#include "config/load_config.h"
 #include "config/nearest.h"
 #include "config/project_files.h"
 #include "contraflow/error.h"
+#include "contraflow/load_config.h"
 #include "support/temporary_folder.h"
 
 #include <filesystem>
