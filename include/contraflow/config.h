@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@ namespace contraflow {
 enum class Flow { Btt, Tt, Mm };
 enum class SchedulePolicy { Serial, Overlap };
 enum class RunMode { Clocked, Leap };
-enum class RamPlace { Auto, Bram, Uram, Lutram };
+enum class RamPlace { Auto, Bram, Uram, Lutram, Dram };
 enum class LayoutPolicy { Naive, Auto };
 
 struct NetworkConfig {
@@ -69,19 +70,41 @@ struct VectorConfig {
     int compare_latency_cycles = 1;
 };
 
+// One dimension of a tensor spread over `banks` banks: element i is in bank i mod banks (cyclic), or in bank
+// i / ceil(extent / banks) (block).
+struct Partition {
+    enum class Kind { Cyclic, Block };
+    int dimension = 0;  // from 0, the slowest
+    Kind kind = Kind::Cyclic;
+    int banks = 1;
+};
+
+// What memory.tensors says of the tensors whose names match a pattern; what it leaves open the other keys decide.
+struct TensorRule {
+    std::string pattern;  // with the wildcards * ? [...]
+    std::optional<RamPlace> place;
+    std::vector<Partition> partitions;
+    int reshape = 0;    // words side by side in a row of a bank; 0: open
+    std::string group;  // memory that these tensors share; empty: open
+};
+
 struct MemoryPolicy {
     RamPlace parameters = RamPlace::Auto;
     RamPlace gradients = RamPlace::Auto;
     RamPlace activations = RamPlace::Auto;
     RamPlace scratch = RamPlace::Auto;
+    std::vector<TensorRule> tensors;  // by name; a later rule wins over an earlier one
     LayoutPolicy layout = LayoutPolicy::Auto;
-    int banks = 32;  // words an on-chip memory can deliver per port and cycle (at most one per bank or lane)
-    int ports = 2;   // ports per bank: 1 or 2
+    bool grouping = true;  // layout auto: several tensors may share a memory
+    int banks = 32;        // words an on-chip memory can deliver per port and cycle (at most one per bank or lane)
+    int ports = 2;         // ports per bank: 1 or 2
     int lutram_max_words = 128;  // bank depth up to which a memory is built of LUTRAM
     int lutram_max_bits = 4096;  // and bank bits up to which it is
     int bram_read_latency_cycles = 1;
     int uram_read_latency_cycles = 2;
     int lutram_read_latency_cycles = 1;
+    std::int64_t stream_words = 131'072;  // most words of a tile of a tensor in DRAM
+    int stream_buffers = 4;               // on-chip buffers that tiles pass through in turn
 };
 
 struct DmaConfig {

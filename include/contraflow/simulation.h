@@ -36,6 +36,7 @@ public:
     Simulation(const Simulation&) = delete;
     Simulation& operator=(const Simulation&) = delete;
 
+    // The step as planned: with the transfers that tensors in DRAM need. Ids of the given step's tensors stay.
     [[nodiscard]] const Step& step() const { return step_; }
     [[nodiscard]] const Plan& plan() const;
     [[nodiscard]] const Program& program() const;

@@ -132,13 +132,23 @@ struct VectorKernel {
     std::vector<VectorSegment> segments;
 };
 
-// A transfer between DRAM and an on-chip tensor.
+// A transfer between DRAM and an on-chip tensor: words offset .. offset + words - 1 of it, row-major. In DRAM they are
+// rows of row_words words that start row_pitch words apart; row i may start at a row of a table that the token at
+// position first_position + i selects (token, strides in words).
 struct DmaTransfer {
     TensorId tensor = kNoTensor;
     std::int64_t offset = 0;
     std::int64_t words = 0;
     std::int64_t dram_address = 0;  // bytes
     bool to_chip = true;
+    TensorId home = kNoTensor;   // the tensor in DRAM that this is a part of; kNoTensor: the host's sample or loss
+    std::int64_t row_words = 0;  // 0: all words in one row
+    std::int64_t row_pitch = 0;
+    TokenDigit token;
+    std::int64_t first_position = 0;
+
+    [[nodiscard]] std::int64_t words_per_row() const { return row_words == 0 ? words : row_words; }
+    [[nodiscard]] std::int64_t rows() const { return row_words == 0 ? 1 : words / row_words; }
 };
 
 // Which elements of a vector kernel's operand a segment touches.
@@ -195,8 +205,9 @@ struct Step {
     [[nodiscard]] std::int64_t sample_words() const { return 3 * seq_len + 2; }
 };
 
-inline constexpr std::int64_t kSampleDramAddress = 0;      // bytes; the host writes the sample here
-inline constexpr std::int64_t kLossDramAddress = 1 << 16;  // bytes; the machine writes the loss here
+inline constexpr std::int64_t kSampleDramAddress = 0;         // bytes; the host writes the sample here
+inline constexpr std::int64_t kLossDramAddress = 1 << 16;     // bytes; the machine writes the loss here
+inline constexpr std::int64_t kTensorsDramAddress = 1 << 17;  // bytes; tensors that live in DRAM follow from here
 
 // The tensors a kernel touches, each in one list only, without repetition and in ascending order. A kernel that looks
 // up tokens reads the sample buffer.
@@ -209,7 +220,11 @@ struct TensorUses {
 
 // For each kernel the earlier kernels it waits for, ascending: those that wrote what it reads, and those that read or
 // wrote what it writes. Tensors count as a whole. Transitively reduced: no listed kernel precedes another listed one.
+// Of a tensor in DRAM only transfers of overlapping parts wait for each other.
 [[nodiscard]] std::vector<std::vector<std::uint32_t>> kernel_dependences(const Step& step);
+// The same from the uses of each kernel, and with further kernels to wait for: `earlier[k]` of kernel k (may be empty).
+[[nodiscard]] std::vector<std::vector<std::uint32_t>> kernel_dependences(
+    const Step& step, const std::vector<TensorUses>& uses, const std::vector<std::vector<std::uint32_t>>& earlier);
 
 [[nodiscard]] const char* to_string(Phase phase);
 [[nodiscard]] const char* to_string(KernelClass kernel_class);

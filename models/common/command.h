@@ -111,11 +111,17 @@ struct VectorCommand {
     std::vector<VectorSegmentCommand> segments;
 };
 
+// Words of an on-chip tensor, and rows of row_words words in DRAM: row i starts at dram_address + i * row_pitch_bytes,
+// and a token's row of a table (stride in words) further.
 struct DmaCommand {
     AccessTable chip;  // col: one offset per word
     std::int64_t words = 0;
     std::int64_t dram_address = 0;
     bool to_chip = true;
+    std::int64_t row_words = 0;
+    std::int64_t row_pitch_bytes = 0;
+    TokenDigit token;
+    std::int64_t first_position = 0;  // of row 0: the position whose token counts
 };
 
 enum class UnitKind { Engine, Vector, Dma };

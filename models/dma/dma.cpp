@@ -108,7 +108,7 @@ tlm::tlm_sync_enum Dma::nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::
     SIM_CHECK(tlm_phase == tlm::BEGIN_RESP, "only BEGIN_RESP is expected on the backward path");
     SIM_CHECK(payload.is_response_ok(),
               "the DRAM answered " << payload.get_response_string() << " at address " << payload.get_address());
-    for (std::size_t i = 0; i < bursts_.size(); ++i) {
+    for (std::size_t i = s_.first_open; i < bursts_.size(); ++i) {
         if (bursts_[i].payload == &payload) {
             responses_.post(i);
             return tlm::TLM_COMPLETED;
@@ -126,27 +126,65 @@ void Dma::start_kernel(const KernelStart& start) {
     s_ = State{};
     s_.active = true;
     s_.start = start;
-    s_.issue_allowed = cycle() + static_cast<Cycle>(config_.dma.request_latency_cycles);
     kernel_cycles_ = UnitCycles{};
     bursts_.clear();
     arrived_.clear();
     to_send_.clear();
-    const auto burst_bytes = static_cast<std::uint64_t>(config_.dma.burst_beats * config_.dma.beat_bytes);
-    auto address = static_cast<std::uint64_t>(command().dram_address);
-    std::int64_t word = 0;
-    while (word < command().words) {
-        const std::uint64_t to_boundary = kAxiBoundary - address % kAxiBoundary;
-        const auto room = static_cast<std::int64_t>(std::min(burst_bytes, to_boundary)) / kWordBytes;
-        Burst burst;
-        burst.address = address;
-        burst.first_word = word;
-        burst.words = std::min(room, command().words - word);
-        burst.data.resize(static_cast<std::size_t>(burst.words * kWordBytes));
-        word += burst.words;
-        address += static_cast<std::uint64_t>(burst.words * kWordBytes);
-        bursts_.push_back(std::move(burst));
-    }
+    row_starts_.clear();
     ++stats_.num_kernels;
+    if (command().token.modulus != 0) {
+        s_.tokens_pending = true;
+        s_.issue_allowed = kNever;
+        return;
+    }
+    make_bursts();
+    s_.issue_allowed = cycle() + static_cast<Cycle>(config_.dma.request_latency_cycles);
+}
+
+// Rows of the transfer, cut where AXI demands it.
+void Dma::make_bursts() {
+    const auto burst_bytes = static_cast<std::uint64_t>(config_.dma.burst_beats * config_.dma.beat_bytes);
+    for (std::int64_t row = 0; row * command().row_words < command().words; ++row) {
+        const std::int64_t by_token = row_starts_.empty() ? 0 : row_starts_[static_cast<std::size_t>(row)];
+        auto address = static_cast<std::uint64_t>(command().dram_address + row * command().row_pitch_bytes +
+                                                  by_token * kWordBytes);
+        std::int64_t word = row * command().row_words;
+        const std::int64_t end = word + command().row_words;
+        while (word < end) {
+            const std::uint64_t to_boundary = kAxiBoundary - address % kAxiBoundary;
+            const auto room = static_cast<std::int64_t>(std::min(burst_bytes, to_boundary)) / kWordBytes;
+            Burst burst;
+            burst.address = address;
+            burst.first_word = word;
+            burst.words = std::min(room, end - word);
+            word += burst.words;
+            address += static_cast<std::uint64_t>(burst.words * kWordBytes);
+            bursts_.push_back(std::move(burst));
+        }
+    }
+}
+
+// The ids of the tokens that choose the rows pass through a port of the sample's memory, one per cycle.
+void Dma::start_tokens() {
+    const Program& program = *config_.program;
+    const std::int64_t rows = command().words / command().row_words;
+    const float* sample = memory.words(program.sample.ram) + program.sample.base;
+    for (std::int64_t row = 0; row < rows; ++row) {
+        std::int32_t id = 0;
+        std::memcpy(&id, sample + AccessTable::at(program.sample.col, command().first_position + row), sizeof id);
+        const TokenDigit& token = command().token;
+        row_starts_.push_back(token.stride * ((id / token.divisor) % token.modulus));
+    }
+    memory.of(program.sample.ram).record_read(program.sample.ram, rows, rows, 0);
+    stats_.num_words_read += static_cast<std::uint64_t>(rows);
+    s_.move_end = cycle() + static_cast<Cycle>(rows);
+}
+
+void Dma::end_tokens() {
+    s_.tokens_pending = false;
+    make_bursts();
+    const RamGeometry& ram = config_.program->rams[index_of(config_.program->sample.ram)];
+    s_.issue_allowed = cycle() + static_cast<Cycle>(ram.read_latency_cycles + config_.dma.request_latency_cycles);
 }
 
 void Dma::take_grant() {
@@ -154,6 +192,10 @@ void Dma::take_grant() {
         (void)grants_.take();
         s_.requested = false;
         s_.moving = true;
+        if (s_.tokens_pending) {
+            start_tokens();
+            continue;
+        }
         s_.moving_burst = command().to_chip ? arrived_.front().burst : s_.next_move;
         if (command().to_chip) {
             arrived_.pop_front();
@@ -181,6 +223,9 @@ void Dma::take_responses() {
         Burst& burst = bursts_[index];
         burst.payload->release();
         burst.payload = nullptr;
+        while (s_.first_open < s_.sent && bursts_[s_.first_open].payload == nullptr) {
+            ++s_.first_open;
+        }
         if (command().to_chip) {
             arrived_.push_back({index, cycle() + static_cast<Cycle>(config_.dma.response_latency_cycles)});
             continue;
@@ -194,7 +239,12 @@ void Dma::take_responses() {
 
 void Dma::end_move() {
     s_.moving = false;
+    if (s_.tokens_pending) {
+        end_tokens();
+        return;
+    }
     Burst& burst = bursts_[s_.moving_burst];
+    burst.data.resize(static_cast<std::size_t>(burst.words * kWordBytes));
     const AccessTable& chip = command().chip;
     float* words = memory.words(chip.ram) + chip.base;
     for (std::int64_t i = 0; i < burst.words; ++i) {
@@ -235,6 +285,7 @@ void Dma::issue() {
 
 void Dma::send(std::size_t index) {
     Burst& burst = bursts_[index];
+    burst.data.resize(static_cast<std::size_t>(burst.words * kWordBytes));
     if (free_payloads_.empty()) {
         pool_.push_back(std::make_unique<tlm::tlm_generic_payload>(this));
         free_payloads_.push_back(pool_.back().get());
@@ -257,6 +308,7 @@ void Dma::send(std::size_t index) {
     SIM_CHECK(answer == tlm::TLM_UPDATED, "the DRAM refused a burst of " << burst.data.size() << " bytes at "
                                                                          << burst.address << ": "
                                                                          << payload->get_response_string());
+    ++s_.sent;
     ++stats_.num_bursts;
     (command().to_chip ? stats_.read_bytes : stats_.written_bytes) += burst.data.size();
 }
@@ -264,6 +316,19 @@ void Dma::send(std::size_t index) {
 void Dma::request_port() {
     const Cycle start = cycle() + kGrantEdges;
     if (s_.requested || (s_.moving && s_.move_end > start)) {
+        return;
+    }
+    if (s_.tokens_pending) {
+        if (s_.moving) {
+            return;
+        }
+        PortRequest request;
+        request.first_client = static_cast<std::uint16_t>(config_.client);
+        request.cycles = static_cast<Cycle>(command().words / command().row_words);
+        request.add(config_.program->sample.ram, 1);
+        s_.requested = true;
+        request_out->post(request);
+        ++stats_.num_requests;
         return;
     }
     std::size_t index = 0;

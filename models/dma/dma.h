@@ -4,7 +4,8 @@
 // leaves per cycle, at most dma.outstanding are in flight. To the chip: request, data, then a port burst that writes
 // one AXI beat per cycle (longer if its words share a bank). From the chip: a port burst, request, response. Latency
 // beside the DRAM's: request_latency before a request, response_latency after a response (adapter, interconnect and
-// clock crossing of the memory side).
+// clock crossing of the memory side). Rows of a transfer are bursts of their own. Where tokens choose the rows, their
+// ids are read first, one word per cycle.
 #pragma once
 
 #include <tlm_utils/simple_initiator_socket.h>
@@ -75,6 +76,9 @@ private:
         Cycle issue_allowed = 0;
         bool requested = false;
         bool moving = false;
+        bool tokens_pending = false;  // rows follow tokens that are not read yet
+        std::size_t sent = 0;         // bursts that are with the DRAM or have been
+        std::size_t first_open = 0;   // bursts before it have been answered
         std::size_t moving_burst = 0;
         Cycle move_end = 0;
         Cycle done_at = kNever;
@@ -88,6 +92,9 @@ private:
     tlm::tlm_sync_enum nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& tlm_phase,
                                        sc_core::sc_time& delay);
     void start_kernel(const KernelStart& start);
+    void make_bursts();
+    void start_tokens();
+    void end_tokens();
     void take_grant();
     void take_responses();
     void end_move();
@@ -107,8 +114,9 @@ private:
     Stats stats_;
     UnitCycles kernel_cycles_;
     std::vector<Burst> bursts_;
-    std::deque<Due> arrived_;  // to the chip: data that waits for a port
-    std::deque<Due> to_send_;  // from the chip: data on its way to the DRAM
+    std::vector<std::int64_t> row_starts_;  // words from dram_address, where tokens choose the rows
+    std::deque<Due> arrived_;               // to the chip: data that waits for a port
+    std::deque<Due> to_send_;               // from the chip: data on its way to the DRAM
     std::vector<std::unique_ptr<tlm::tlm_generic_payload>> pool_;
     std::vector<tlm::tlm_generic_payload*> free_payloads_;
     AccessCounter counter_;

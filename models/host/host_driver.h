@@ -41,12 +41,13 @@ public:
     // Words of a sample as they lie in DRAM: tokens, slot labels, real, intent, words.
     [[nodiscard]] static std::vector<std::int32_t> sample_words(const Sample& sample);
 
+    // Reads or writes DRAM without time: samples and losses, and tensors before and after a run.
+    void access_dram(bool read, std::uint64_t address, void* data, std::size_t bytes);
+
 private:
     void edge() override;
     [[nodiscard]] Cycle next_event() const override;
     void advance(Cycle) override {}
-
-    void access_dram(bool read, std::uint64_t address, void* data, std::size_t bytes);
 
     Mailbox<StepDone> done_;
     std::vector<Sample> samples_;

@@ -62,7 +62,7 @@ int check_command(const Arguments& args) {
     const bool allow = line->has("allow-overflow");
     const Step step = build_training_step(config);
     const PlannedStep planned = plan_step(step, config);
-    const MemoryReport memory = make_memory_report(config, step, planned.plan, planned.program, allow);
+    const MemoryReport memory = make_memory_report(config, planned.step, planned.plan, planned.program, allow);
     const auto macs = macs_by_flow(config);
     if (line->has("json")) {
         nlohmann::ordered_json json;

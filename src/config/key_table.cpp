@@ -8,22 +8,16 @@
 #include <utility>
 
 #include "config/nearest.h"
+#include "config/tensor_rules.h"
 #include "config/values.h"
 
 namespace contraflow::config {
 
 namespace {
 
-// A value and the word for it.
-template <class E>
-using Words = std::vector<std::pair<std::string, E>>;
-
 const Words<Flow> kFlows{{"btt", Flow::Btt}, {"tt", Flow::Tt}, {"mm", Flow::Mm}};
 const Words<SchedulePolicy> kPolicies{{"serial", SchedulePolicy::Serial}, {"overlap", SchedulePolicy::Overlap}};
 const Words<LayoutPolicy> kLayouts{{"naive", LayoutPolicy::Naive}, {"auto", LayoutPolicy::Auto}};
-const Words<RamPlace> kPlaces{
-    {"auto", RamPlace::Auto}, {"bram", RamPlace::Bram}, {"uram", RamPlace::Uram}, {"lutram", RamPlace::Lutram}};
-
 std::string one_of(const std::vector<std::string>& words) {
     std::string text = words.front();
     for (std::size_t i = 1; i < words.size(); ++i) {
@@ -46,7 +40,7 @@ Key make_key(Binding<Value> member, std::function<Value(const std::string&)> par
     key.set = [=](Config& config, const std::string& text) { member(config) = parse(text); };
     key.text = [=](Config config) { return print(member(config)); };
     key.json = [=](Config config) -> nlohmann::json {
-        if constexpr (std::is_enum_v<Value>) {
+        if constexpr (std::is_enum_v<Value> || std::is_same_v<Value, std::vector<TensorRule>>) {
             return print(member(config));
         } else {
             return member(config);
@@ -142,6 +136,11 @@ public:
         };
         return add(make_key<std::vector<int>>(member, parse, list_text), name, "list", "",
                    fmt::format("{} to {} whole numbers of 1 to {}, comma-separated", min_size, max_size, max), meaning);
+    }
+
+    Section& rules(const char* name, const char* meaning, Binding<std::vector<TensorRule>> member) {
+        return add(make_key<std::vector<TensorRule>>(member, parse_tensor_rules, tensor_rules_text), name, "rules", "",
+                   kTensorRuleForm, meaning);
     }
 
     // Text of any kind; `type` says of what. Empty text only where the default is empty.
@@ -271,15 +270,23 @@ KeyTable build_design_keys() {
                MEMBER(vector.compare_latency_cycles));
 
     Section(table, "memory")
-        .word("parameters", kPlaces, "where parameters live; auto: BRAM, large ones URAM", MEMBER(memory.parameters))
+        .word("parameters", kPlaces,
+              "where parameters live; auto: BRAM, large ones URAM, and the largest in DRAM if the device is too small",
+              MEMBER(memory.parameters))
         .word("gradients", kPlaces, "where gradients live; auto: as parameters", MEMBER(memory.gradients))
         .word("activations", kPlaces,
               "where activations kept for the backward phase live; auto: URAM where there is one",
               MEMBER(memory.activations))
         .word("scratch", kPlaces, "where buffers used inside a phase live; auto: as activations",
               MEMBER(memory.scratch))
-        .word("layout", kLayouts, "naive: every tensor in banks of its own; auto: small tensors share banks",
+        .rules("tensors",
+               "place and layout of tensors by name, e.g. *.attn.q.core.*:bram:cyclic.0=12:group=q; a later rule wins",
+               MEMBER(memory.tensors))
+        .word("layout", kLayouts,
+              "naive: every tensor in banks of its own, row-major; auto: rows skewed against bank conflicts, tensors "
+              "share banks",
               MEMBER(memory.layout))
+        .on_off("grouping", "layout auto: whether tensors may share a memory", MEMBER(memory.grouping))
         .whole("banks", "banks", 1, 4096, "words an on-chip memory delivers per port and cycle, one per bank at most",
                MEMBER(memory.banks))
         .whole("ports", "ports", 1, 2, "ports per bank", MEMBER(memory.ports))
@@ -292,7 +299,11 @@ KeyTable build_design_keys() {
         .whole("uram_read_latency_cycles", "cycles", 1, 16, "address to data of a URAM bank",
                MEMBER(memory.uram_read_latency_cycles))
         .whole("lutram_read_latency_cycles", "cycles", 1, 16, "address to data of a LUTRAM bank",
-               MEMBER(memory.lutram_read_latency_cycles));
+               MEMBER(memory.lutram_read_latency_cycles))
+        .whole("stream_words", "words", 1, 1 << 30, "most words of a tile of a tensor that lives in DRAM",
+               MEMBER(memory.stream_words))
+        .whole("stream_buffers", "buffers", 2, 64, "on-chip buffers that such tiles pass through in turn",
+               MEMBER(memory.stream_buffers));
 
     Section(table, "dma")
         .whole("burst_beats", "beats", 1, 256, "AXI beats per burst", MEMBER(dma.burst_beats))

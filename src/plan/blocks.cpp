@@ -56,6 +56,12 @@ BlockCount blocks_of(const RamGeometry& ram) {
     return count;
 }
 
+std::string dram_overflow(std::int64_t bytes, const DramConfig& dram) {
+    const std::int64_t capacity = dram.channel_bytes * dram.channels;
+    return fmt::format("the plan needs {} bytes of DRAM, {} of {} {} have {}: {} too many", bytes, dram.channels,
+                       dram.name, dram.channels == 1 ? "channel" : "channels", capacity, bytes - capacity);
+}
+
 std::vector<std::string> overflows_of(const BlockCount& blocks, const DeviceConfig& device) {
     std::vector<std::string> lines;
     const auto check = [&](const char* what, std::int64_t used, std::int64_t available) {

@@ -16,6 +16,7 @@ namespace contraflow {
 [[nodiscard]] BlockCount blocks_of(const RamGeometry& ram);
 
 // One line per kind of block that the device, after its shell, has too few of.
+[[nodiscard]] std::string dram_overflow(std::int64_t bytes, const DramConfig& dram);
 [[nodiscard]] std::vector<std::string> overflows_of(const BlockCount& blocks, const DeviceConfig& device);
 
 }  // namespace contraflow

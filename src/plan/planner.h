@@ -9,18 +9,20 @@
 namespace contraflow {
 
 struct PlannedStep {
+    Step step;  // the given one, or with the transfers that tensors in DRAM need; ids of the given tensors stay
     Plan plan;
     Program program;
 };
 
-// Places every tensor, maps every contraction onto the engines and derives the dependences. Deterministic.
-// memory.layout = naive: every tensor is a memory of its own, laid out row-major. auto: tensors share memories, never
-// two that one kernel streams at the same time while another memory has room; layouts are padded against bank
-// conflicts; tensors with disjoint lifetimes share space if the device is too small otherwise. Plan::overflows says
-// what the device lacks; planning itself never fails for lack of space.
 struct PlanOptions {
     bool keep_all = false;  // never share space, so that every tensor can be inspected after a step
 };
+
+// Places every tensor (plan/placer.h), maps every contraction onto the engines and derives the dependences.
+// Deterministic. If the device is too small, tensors with disjoint lifetimes share space; if that is not enough, the
+// largest parameters and gradients that the configuration leaves open go to DRAM (plan/streaming.h). Plan::overflows
+// says what the device then still lacks; planning itself never fails for lack of space. Throws ConfigError for rules
+// of memory.tensors that cannot be kept.
 [[nodiscard]] PlannedStep plan_step(const Step& step, const Config& config, const PlanOptions& options = {});
 
 }  // namespace contraflow

@@ -225,6 +225,10 @@ private:
             throw std::logic_error("a transfer cuts a level of tensor " + step_.tensor(work.tensor).name);
         }
         transfer.words = work.words;
+        transfer.row_words = work.words_per_row();
+        transfer.row_pitch_bytes = work.row_pitch * 4;
+        transfer.token = work.token;
+        transfer.first_position = work.first_position;
         transfer.dram_address = work.dram_address;
         transfer.to_chip = work.to_chip;
         command.unit = UnitKind::Dma;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <utility>
 
 #include "contraflow/weights.h"
@@ -26,6 +27,35 @@ double four_digits(std::int64_t bytes) {
     return std::stod(fmt::format("{:.3e}", static_cast<double>(bytes)));
 }
 
+std::int64_t bits_of(const BlockCount& blocks) {
+    return blocks.luts * kLutBits + blocks.bram18 * kBram18Bits + blocks.urams * kUramBits;
+}
+
+std::size_t class_index(TensorClass tensor_class) {
+    return static_cast<std::size_t>(std::find(kClasses.begin(), kClasses.end(), tensor_class) - kClasses.begin());
+}
+
+std::vector<MemoryAtKernel> make_timeline(const Step& step, const Plan& plan) {
+    std::vector<MemoryAtKernel> timeline(step.kernels.size());
+    for (std::size_t i = 0; i < timeline.size(); ++i) {
+        timeline[i].kernel = step.kernels[i].name;
+        timeline[i].bytes.assign(kClasses.size(), 0);
+    }
+    for (std::size_t i = 0; i < step.tensors.size(); ++i) {
+        const Placement& placement = plan.placements[i];
+        if (placement.in_dram()) {
+            continue;
+        }
+        for (std::int32_t kernel = placement.first_kernel; kernel <= placement.last_kernel; ++kernel) {
+            if (static_cast<std::size_t>(kernel) < timeline.size()) {
+                timeline[static_cast<std::size_t>(kernel)].bytes[class_index(step.tensors[i].tensor_class)] +=
+                    step.tensors[i].words() * kWordBytes;
+            }
+        }
+    }
+    return timeline;
+}
+
 // Words that at least one of the ranges [first, second) covers.
 std::int64_t covered_words(std::vector<std::pair<std::int64_t, std::int64_t>> ranges) {
     std::sort(ranges.begin(), ranges.end());
@@ -43,11 +73,25 @@ std::string kernel_name(const Step& step, std::int32_t kernel) {
     return last < 0 ? "" : step.kernels[static_cast<std::size_t>(std::clamp(kernel, 0, last))].name;
 }
 
-std::int64_t& bytes_in(ClassBytes& bytes, RamKind kind) {
-    return kind == RamKind::Lutram ? bytes.lutram_bytes : kind == RamKind::Bram ? bytes.bram_bytes : bytes.uram_bytes;
+std::int64_t& bytes_in(ClassBytes& bytes, const std::string& place) {
+    return place == "lutram" ? bytes.lutram_bytes
+           : place == "bram" ? bytes.bram_bytes
+           : place == "uram" ? bytes.uram_bytes
+                             : bytes.dram_bytes;
 }
 
 }  // namespace
+
+BlockShare& BlockShare::operator+=(const BlockShare& other) {
+    luts += other.luts;
+    bram36 += other.bram36;
+    urams += other.urams;
+    return *this;
+}
+
+std::int64_t MemoryAtKernel::total() const {
+    return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
+}
 
 const char* to_string(RamKind kind) {
     return kind == RamKind::Lutram ? "lutram" : kind == RamKind::Bram ? "bram" : "uram";
@@ -75,31 +119,47 @@ MemoryReport make_memory_report(const Config& config, const Step& step, const Pl
     report.shares_space = plan.shares_space;
     report.allow_overflow = allow_overflow;
     report.overflows = plan.overflows;
+    report.on_chip_overflows = plan.on_chip_overflows;
+    report.dram_bytes = plan.dram_bytes;
+    report.timeline = make_timeline(step, plan);
 
     for (const TensorClass tensor_class : kClasses) {
-        report.classes.push_back({tensor_class, 0, 0, 0, 0});
+        report.classes.emplace_back();
+        report.classes.back().tensor_class = tensor_class;
     }
     std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> ranges(program.rams.size());
+    std::vector<double> words_in(program.rams.size(), 0);  // shared words count for each of their tensors
+    for (const Placement& placement : plan.placements) {
+        if (!placement.in_dram()) {
+            words_in[placement.ram] += static_cast<double>(placement.words);
+        }
+    }
     for (std::size_t i = 0; i < step.tensors.size(); ++i) {
         const Tensor& tensor = step.tensors[i];
         const Placement& placement = plan.placements[i];
-        const RamGeometry& ram = program.rams[placement.ram];
         TensorReport entry;
         entry.name = tensor.name;
         entry.tensor_class = tensor.tensor_class;
-        entry.ram = ram.name;
-        entry.kind = ram.kind;
+        entry.ram = placement.in_dram() ? "dram" : program.rams[placement.ram].name;
+        entry.place = placement.in_dram() ? "dram" : to_string(program.rams[placement.ram].kind);
+        entry.layout = placement.layout;
         entry.bytes = tensor.words() * kWordBytes;
         entry.words_occupied = placement.words;
         entry.first_kernel = kernel_name(step, placement.first_kernel);
         entry.last_kernel = kernel_name(step, placement.last_kernel);
-        ranges[placement.ram].emplace_back(placement.base, placement.base + placement.words);
-        for (ClassBytes& bytes : report.classes) {
-            if (bytes.tensor_class == tensor.tensor_class) {
-                ++bytes.tensors;
-                bytes_in(bytes, ram.kind) += entry.bytes;
-            }
+        if (!placement.in_dram()) {
+            ranges[placement.ram].emplace_back(placement.base, placement.base + placement.words);
+            const BlockCount& blocks = plan.ram_blocks[placement.ram];
+            const double part = static_cast<double>(placement.words) / words_in[placement.ram];
+            entry.blocks = {part * static_cast<double>(blocks.luts), part * static_cast<double>(blocks.bram18) / 2,
+                            part * static_cast<double>(blocks.urams)};
+            entry.bits_occupied = part * static_cast<double>(bits_of(blocks));
         }
+        ClassBytes& own = report.classes[class_index(tensor.tensor_class)];
+        ++own.tensors;
+        bytes_in(own, entry.place) += entry.bytes;
+        own.blocks += entry.blocks;
+        own.bits_occupied += entry.bits_occupied;
         report.tensors.push_back(std::move(entry));
     }
     for (std::size_t i = 0; i < program.rams.size(); ++i) {
@@ -107,7 +167,7 @@ MemoryReport make_memory_report(const Config& config, const Step& step, const Pl
         ram.geometry = program.rams[i];
         ram.blocks = plan.ram_blocks[i];
         ram.bits_used = covered_words(std::move(ranges[i])) * kWordBits;
-        ram.bits_occupied = ram.blocks.luts * kLutBits + ram.blocks.bram18 * kBram18Bits + ram.blocks.urams * kUramBits;
+        ram.bits_occupied = bits_of(ram.blocks);
         report.bits_used += ram.bits_used;
         report.bits_occupied += ram.bits_occupied;
         report.rams.push_back(std::move(ram));

@@ -17,13 +17,23 @@ struct BlockUse {
     std::int64_t used = 0, available = 0, chip = 0;
 };
 
+// Blocks as a share: tensors of one memory divide its blocks by the words they occupy there.
+struct BlockShare {
+    double luts = 0, bram36 = 0, urams = 0;
+
+    BlockShare& operator+=(const BlockShare& other);
+};
+
 struct TensorReport {
     std::string name;
     TensorClass tensor_class = TensorClass::Scratch;
-    std::string ram;  // name of the memory it lies in
-    RamKind kind = RamKind::Bram;
+    std::string ram;    // name of the memory it lies in; "dram"
+    std::string place;  // lutram, bram, uram or dram
+    std::string layout;
     std::int64_t bytes = 0;
-    std::int64_t words_occupied = 0;        // padding included
+    std::int64_t words_occupied = 0;  // padding included
+    BlockShare blocks;
+    double bits_occupied = 0;               // of its share of the blocks
     std::string first_kernel, last_kernel;  // lifetime
 };
 
@@ -34,13 +44,22 @@ struct RamReport {
     std::int64_t bits_occupied = 0;  // capacity of the blocks
 };
 
-// Bytes of the tensors of one class, by the kind of memory they lie in.
+// Tensors of one class: bytes by the kind of memory they lie in, and their blocks.
 struct ClassBytes {
     TensorClass tensor_class = TensorClass::Parameter;
     std::int64_t tensors = 0;
-    std::int64_t lutram_bytes = 0, bram_bytes = 0, uram_bytes = 0;
+    std::int64_t lutram_bytes = 0, bram_bytes = 0, uram_bytes = 0, dram_bytes = 0;
+    BlockShare blocks;
+    double bits_occupied = 0;
 
-    [[nodiscard]] std::int64_t bytes() const { return lutram_bytes + bram_bytes + uram_bytes; }
+    [[nodiscard]] std::int64_t bytes() const { return lutram_bytes + bram_bytes + uram_bytes + dram_bytes; }
+};
+
+// Bytes alive on chip while a kernel runs, in program order.
+struct MemoryAtKernel {
+    std::string kernel;
+    std::vector<std::int64_t> bytes;  // by class of tensor, as MemoryReport::classes
+    [[nodiscard]] std::int64_t total() const;
 };
 
 struct MemoryReport {
@@ -55,6 +74,9 @@ struct MemoryReport {
     bool shares_space = false;
     bool allow_overflow = false;
     std::vector<std::string> overflows;
+    std::vector<std::string> on_chip_overflows;  // why tensors that could be on chip are in DRAM
+    std::int64_t dram_bytes = 0;                 // of tensors in DRAM, each rounded up to 4 KB
+    std::vector<MemoryAtKernel> timeline;        // by kernel
     std::vector<TensorReport> tensors;
     std::vector<RamReport> rams;
 

@@ -116,14 +116,29 @@ Json memory_json(const MemoryReport& memory) {
     json["shares_space"] = memory.shares_space;
     json["allow_overflow"] = memory.allow_overflow;
     json["overflows"] = memory.overflows;
+    json["on_chip_overflows"] = memory.on_chip_overflows;
+    json["dram_bytes"] = memory.dram_bytes;
+    for (const ClassBytes& entry : memory.classes) {
+        json["classes"][to_string(entry.tensor_class)] = {
+            {"tensors", entry.tensors},           {"lutram_bytes", entry.lutram_bytes},
+            {"bram_bytes", entry.bram_bytes},     {"uram_bytes", entry.uram_bytes},
+            {"dram_bytes", entry.dram_bytes},     {"bram36", number(entry.blocks.bram36)},
+            {"uram", number(entry.blocks.urams)}, {"bits_occupied", number(entry.bits_occupied)}};
+    }
     json["tensors"] = Json::array();
     for (const TensorReport& tensor : memory.tensors) {
         json["tensors"].push_back({{"name", tensor.name},
                                    {"class", to_string(tensor.tensor_class)},
-                                   {"place", to_string(tensor.kind)},
+                                   {"place", tensor.place},
                                    {"ram", tensor.ram},
+                                   {"layout", tensor.layout},
                                    {"bytes", tensor.bytes},
                                    {"words_occupied", tensor.words_occupied},
+                                   {"bram36", number(tensor.blocks.bram36)},
+                                   {"uram", number(tensor.blocks.urams)},
+                                   {"luts", number(tensor.blocks.luts)},
+                                   {"bits_used", tensor.bytes * 8},
+                                   {"bits_occupied", number(tensor.bits_occupied)},
                                    {"first_kernel", tensor.first_kernel},
                                    {"last_kernel", tensor.last_kernel}});
     }

@@ -165,10 +165,15 @@ std::string speed_text(const RunReport& report) {
 
 std::string memory_text(const Config& config, const MemoryReport& memory) {
     std::string text = network_text(config, memory);
-    TextTable classes({"tensors", "number", "bytes", "in LUTRAM", "in BRAM", "in URAM"});
+    TextTable classes(
+        {"tensors", "number", "bytes", "in LUTRAM", "in BRAM", "in URAM", "in DRAM", "BRAM36", "URAM", "bits used"});
     for (const ClassBytes& entry : memory.classes) {
+        const auto on_chip = static_cast<double>(entry.bytes() - entry.dram_bytes) * 8;
         classes.add({to_string(entry.tensor_class), grouped(entry.tensors), bytes(entry.bytes()),
-                     bytes(entry.lutram_bytes), bytes(entry.bram_bytes), bytes(entry.uram_bytes)});
+                     bytes(entry.lutram_bytes), bytes(entry.bram_bytes), bytes(entry.uram_bytes),
+                     bytes(entry.dram_bytes), fmt::format("{:.1f}", entry.blocks.bram36),
+                     fmt::format("{:.1f}", entry.blocks.urams),
+                     entry.bits_occupied > 0 ? percent(on_chip / entry.bits_occupied) : "-"});
     }
     text += "\nMemory\n" + classes.text();
     TextTable blocks({"blocks", "used", "available", "chip", "of available"});
@@ -187,6 +192,13 @@ std::string memory_text(const Config& config, const MemoryReport& memory) {
         share(static_cast<std::uint64_t>(memory.bits_used), static_cast<std::uint64_t>(memory.bits_occupied)));
     if (memory.overflows.empty()) {
         text += fmt::format("  fits {}\n", config.device.name);
+    }
+    for (const std::string& line : memory.on_chip_overflows) {
+        text += "  with everything on chip it would not fit: " + line + "\n";
+    }
+    if (memory.dram_bytes > 0) {
+        text += fmt::format("  {} of DRAM for tensors, fetched and written back as kernels need them\n",
+                            bytes(memory.dram_bytes));
     }
     for (const std::string& line : memory.overflows) {
         text += "  DOES NOT FIT: " + line + "\n";

@@ -17,6 +17,7 @@ Simulation::Simulation(const Config& config, Step step, const SimulationOptions&
     PlanOptions plan_options;
     plan_options.keep_all = options.keep_all;
     planned_ = std::make_unique<Planned>(plan_step(step_, config_, plan_options));
+    step_ = std::move(planned_->step);
     MachineOptions machine_options;
     machine_options.run_mode = options.run_mode;
     machine_options.values = options.values;
@@ -39,6 +40,12 @@ void Simulation::set(TensorId tensor, const std::vector<float>& values) {
     if (static_cast<std::int64_t>(values.size()) != step_.tensor(tensor).words()) {
         throw std::invalid_argument("tensor " + step_.tensor(tensor).name + " has another number of words");
     }
+    if (placement.in_dram()) {
+        std::vector<float> copy = values;  // a TLM payload points to writable data
+        machine_->host->access_dram(false, static_cast<std::uint64_t>(placement.dram_address), copy.data(),
+                                    copy.size() * sizeof(float));
+        return;
+    }
     float* words = machine_->words(RamId{placement.ram});
     for (std::size_t i = 0; i < values.size(); ++i) {
         words[placement.address(static_cast<std::int64_t>(i))] = values[i];
@@ -53,8 +60,13 @@ void Simulation::set(TensorId tensor, const std::vector<std::int32_t>& values) {
 
 std::vector<float> Simulation::get(TensorId tensor) const {
     const Placement& placement = planned_->plan.placements[index_of(tensor)];
-    const float* words = machine_->words(RamId{placement.ram});
     std::vector<float> values(static_cast<std::size_t>(step_.tensor(tensor).words()));
+    if (placement.in_dram()) {
+        machine_->host->access_dram(true, static_cast<std::uint64_t>(placement.dram_address), values.data(),
+                                    values.size() * sizeof(float));
+        return values;
+    }
+    const float* words = machine_->words(RamId{placement.ram});
     for (std::size_t i = 0; i < values.size(); ++i) {
         values[i] = words[placement.address(static_cast<std::int64_t>(i))];
     }

@@ -50,8 +50,32 @@ Touched touched(const Step& step, const VectorKernel& kernel) {
     return result;
 }
 
-Touched touched(const Step& /*step*/, const DmaTransfer& transfer) {
-    return transfer.to_chip ? Touched{{}, {transfer.tensor}} : Touched{{transfer.tensor}, {}};
+Touched touched(const Step& step, const DmaTransfer& transfer) {
+    const TensorId tokens = transfer.token.modulus != 0 ? step.sample : kNoTensor;
+    return transfer.to_chip ? Touched{{transfer.home, tokens}, {transfer.tensor}}
+                            : Touched{{transfer.tensor, tokens}, {transfer.home}};
+}
+
+// Whether two parts of one tensor in DRAM share a word. Parts that are cut differently count as overlapping where
+// their address ranges do; so do rows that tokens choose.
+bool overlap(const DmaTransfer& a, const DmaTransfer& b) {
+    if (a.token.modulus != 0 || b.token.modulus != 0) {
+        return true;
+    }
+    const auto begin = [](const DmaTransfer& part) { return part.dram_address / 4; };
+    const auto end = [&](const DmaTransfer& part) {
+        return begin(part) + (part.rows() - 1) * part.row_pitch + part.words_per_row();
+    };
+    if (begin(a) >= end(b) || begin(b) >= end(a)) {
+        return false;
+    }
+    const std::int64_t pitch = a.row_pitch;
+    if (a.rows() == 1 || b.rows() == 1 || b.row_pitch != pitch) {
+        return true;
+    }
+    // Both are columns of the same matrix: their first words lie in one row of it.
+    const std::int64_t apart = begin(b) - begin(a);
+    return apart >= pitch || apart <= -pitch || (apart < a.words_per_row() && -apart < b.words_per_row());
 }
 
 // A set of kernels as bits.
@@ -74,6 +98,7 @@ private:
 struct TensorHistory {
     std::vector<std::uint32_t> last_writer;  // none or one
     std::vector<std::uint32_t> readers;      // since the last write
+    std::vector<std::uint32_t> transfers;    // all so far, of a tensor in DRAM
 };
 
 }  // namespace
@@ -93,27 +118,57 @@ TensorUses tensor_uses(const Step& step, const Kernel& kernel) {
 }
 
 std::vector<std::vector<std::uint32_t>> kernel_dependences(const Step& step) {
+    std::vector<TensorUses> uses;
+    uses.reserve(step.kernels.size());
+    for (const Kernel& kernel : step.kernels) {
+        uses.push_back(tensor_uses(step, kernel));
+    }
+    return kernel_dependences(step, uses, {});
+}
+
+std::vector<std::vector<std::uint32_t>> kernel_dependences(const Step& step, const std::vector<TensorUses>& uses,
+                                                           const std::vector<std::vector<std::uint32_t>>& earlier) {
     const std::size_t count = step.kernels.size();
     std::vector<std::vector<std::uint32_t>> dependences(count);
     std::vector<KernelSet> before(count, KernelSet(count));  // all transitive predecessors
     std::vector<TensorHistory> history(step.tensors.size());
+    std::vector<std::uint32_t> candidates;
 
     for (std::uint32_t kernel = 0; kernel < count; ++kernel) {
-        const TensorUses uses = tensor_uses(step, step.kernels[kernel]);
-        std::vector<std::uint32_t> candidates;
+        candidates.clear();
+        if (!earlier.empty()) {
+            candidates = earlier[kernel];
+        }
         const auto wait_for = [&](const std::vector<std::uint32_t>& kernels) {
             candidates.insert(candidates.end(), kernels.begin(), kernels.end());
         };
-        for (const TensorId id : uses.reads) {
-            wait_for(history[index_of(id)].last_writer);
-            history[index_of(id)].readers.push_back(kernel);
+        const auto* transfer = std::get_if<DmaTransfer>(&step.kernels[kernel].work);
+        const TensorId home = transfer != nullptr ? transfer->home : kNoTensor;
+        if (home != kNoTensor) {
+            TensorHistory& past = history[index_of(home)];
+            for (const std::uint32_t before_it : past.transfers) {
+                const auto& other = std::get<DmaTransfer>(step.kernels[before_it].work);
+                if ((!transfer->to_chip || !other.to_chip) && overlap(*transfer, other)) {
+                    candidates.push_back(before_it);
+                }
+            }
+            past.transfers.push_back(kernel);
         }
-        for (const Ids* written : {&uses.writes, &uses.read_modify_writes}) {
+        for (const TensorId id : uses[kernel].reads) {
+            if (id != home) {
+                wait_for(history[index_of(id)].last_writer);
+                history[index_of(id)].readers.push_back(kernel);
+            }
+        }
+        for (const Ids* written : {&uses[kernel].writes, &uses[kernel].read_modify_writes}) {
             for (const TensorId id : *written) {
-                TensorHistory& past = history[index_of(id)];
-                wait_for(past.last_writer);
-                wait_for(past.readers);
-                past = {{kernel}, {}};
+                if (id != home) {
+                    TensorHistory& past = history[index_of(id)];
+                    wait_for(past.last_writer);
+                    wait_for(past.readers);
+                    past.last_writer.assign(1, kernel);
+                    past.readers.clear();
+                }
             }
         }
         // Latest first: what precedes a kept candidate need not be listed.

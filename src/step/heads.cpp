@@ -64,8 +64,12 @@ void Heads::backward() {
     add_cross_entropy(builder_, "intent", intent_.logits(), {1, intents_, step.intent_offset(), 0, 1, 0});
     // Positions 1 .. words carry a slot label: [CLS] and padding do not.
     add_cross_entropy(builder_, "slot", slot_.logits(), {seq_len_, slots_, step.slot_labels_offset(), 1, 0, 1});
-    builder_.add_kernel("loss", Phase::Backward, "store", KernelClass::Dma,
-                        DmaTransfer{step.loss, 0, step.tensor(step.loss).words(), kLossDramAddress, false});
+    DmaTransfer store;
+    store.tensor = step.loss;
+    store.words = step.tensor(step.loss).words();
+    store.dram_address = kLossDramAddress;
+    store.to_chip = false;
+    builder_.add_kernel("loss", Phase::Backward, "store", KernelClass::Dma, store);
     slot_.backward(false);
     intent_.backward(true);
 }

@@ -13,8 +13,11 @@ namespace {
 
 void add_sample_load(StepBuilder& builder) {
     const Step& step = builder.step();
-    builder.add_kernel("sample", Phase::Forward, "load", KernelClass::Dma,
-                       DmaTransfer{step.sample, 0, step.sample_words(), kSampleDramAddress, true});
+    DmaTransfer load;
+    load.tensor = step.sample;
+    load.words = step.sample_words();
+    load.dram_address = kSampleDramAddress;
+    builder.add_kernel("sample", Phase::Forward, "load", KernelClass::Dma, load);
 }
 
 // p = p - lr * gradient: one kernel per module, one segment per parameter.

@@ -1,0 +1,422 @@
+#include "plan/placer.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "common/integer_math.h"
+#include "contraflow/error.h"
+#include "plan/blocks.h"
+#include "plan/layout.h"
+
+namespace contraflow {
+
+namespace {
+
+constexpr std::int64_t kBramRows = 1024;  // depth of a shared BRAM bank: one RAMB36 of 1K x 36
+constexpr std::int64_t kUramRows = 4096;  // one URAM288
+constexpr std::int64_t kWordBits = 32;
+constexpr int kUramLanes = 2;  // words of 32 bits in a row of 72
+
+RamPlace class_place(TensorClass tensor_class, const MemoryPolicy& memory) {
+    switch (tensor_class) {
+        case TensorClass::Parameter:
+            return memory.parameters;
+        case TensorClass::Gradient:
+            return memory.gradients;
+        case TensorClass::Activation:
+            return memory.activations;
+        case TensorClass::Scratch:
+            return memory.scratch;
+        case TensorClass::Buffer:
+            return RamPlace::Lutram;
+    }
+    return RamPlace::Auto;
+}
+
+// A tensor on its way into a memory.
+struct Request {
+    std::size_t tensor = 0;
+    RamKind kind = RamKind::Bram;
+    int banks = 1, lanes = 1;
+    std::string group;
+    std::vector<LayoutLevel> levels;
+    std::string layout;
+    std::int64_t words = 0;
+    std::int32_t first = 0, last = 0;  // lifetime in kernels
+};
+
+// A memory under construction.
+struct Pool {
+    RamGeometry geometry;
+    std::string group;
+    std::int64_t capacity = 0;  // words
+    bool closed = false;        // takes only what names its group
+    struct Block {
+        std::size_t tensor = 0;
+        std::int64_t begin = 0, end = 0;
+        std::int32_t first = 0, last = 0;
+    };
+    std::vector<Block> blocks;  // by address
+
+    [[nodiscard]] std::int64_t width() const { return std::int64_t{geometry.banks} * geometry.lanes; }
+};
+
+class Placer {
+public:
+    explicit Placer(const PlacementRequest& request)
+        : in_(request), memory_(request.config.memory), streamed_with_(request.step.tensors.size()) {
+        find_streams();
+    }
+
+    PlacedTensors place_all() {
+        placed_.placements.resize(in_.step.tensors.size());
+        for (std::size_t i = 0; i < in_.step.tensors.size(); ++i) {
+            if (in_.dram_homes[i] >= 0) {
+                Placement& placement = placed_.placements[i];
+                placement.ram = Placement::kDram;
+                placement.dram_address = in_.dram_homes[i];
+                placement.words = in_.step.tensors[i].words();
+                placement.layout = "row-major";
+                placement.last_kernel = in_.facts.lifetimes[i].second;
+                continue;
+            }
+            place(make_request(i));
+        }
+        // A memory is as deep as what it holds.
+        for (Pool& pool : pools_) {
+            std::int64_t end = 1;
+            for (const Pool::Block& block : pool.blocks) {
+                end = std::max(end, block.end);
+            }
+            pool.geometry.rows = ceil_div(end, pool.width());
+            placed_.rams.push_back(pool.geometry);
+        }
+        find_successions();
+        return std::move(placed_);
+    }
+
+private:
+    // Which tensors one kernel (one segment) moves at the same time.
+    void find_streams() {
+        std::vector<TensorId> ids;
+        for (const Kernel& kernel : in_.step.kernels) {
+            if (const auto* c = std::get_if<Contraction>(&kernel.work)) {
+                ids.assign({c->a.tensor, c->b.tensor, c->out.tensor, c->bias.tensor, c->residual.tensor});
+                add_streams(ids);
+            } else if (const auto* vector = std::get_if<VectorKernel>(&kernel.work)) {
+                for (const VectorSegment& segment : vector->segments) {
+                    ids.clear();
+                    for (const auto* operands : {&segment.in, &segment.out}) {
+                        for (const VectorOperand& operand : *operands) {
+                            ids.push_back(operand.tensor);
+                        }
+                    }
+                    add_streams(ids);
+                }
+            }
+        }
+    }
+
+    void add_streams(const std::vector<TensorId>& ids) {
+        for (const TensorId a : ids) {
+            for (const TensorId b : ids) {
+                if (a == b || a == kNoTensor || b == kNoTensor) {
+                    continue;
+                }
+                std::vector<std::size_t>& own = streamed_with_[index_of(a)];
+                if (std::find(own.begin(), own.end(), index_of(b)) == own.end()) {
+                    own.push_back(index_of(b));
+                }
+            }
+        }
+    }
+
+    [[nodiscard]] Request make_request(std::size_t i) const {
+        const Tensor& tensor = in_.step.tensors[i];
+        const TensorWish& wish = in_.wishes[i];
+        Request request;
+        request.tensor = i;
+        request.kind = kind_of(i);
+        request.group = wish.group;
+        if (in_.stream_buffers[i] >= 0) {
+            request.group = fmt::format("stream{}", in_.stream_buffers[i]);
+        }
+        if (!wish.partitions.empty() || wish.reshape > 0) {
+            request.lanes = std::max(1, wish.reshape);
+            request.banks = static_cast<int>(partition_banks(wish.partitions));
+            request.levels = make_partitioned_levels(tensor, in_.splits[i], wish.partitions, request.lanes);
+            for (const Partition& partition : wish.partitions) {
+                request.layout += fmt::format("{}{}.{}={}", request.layout.empty() ? "" : " ",
+                                              partition.kind == Partition::Kind::Block ? "block" : "cyclic",
+                                              partition.dimension, partition.banks);
+            }
+            if (wish.reshape > 0) {
+                request.layout += fmt::format("{}reshape={}", request.layout.empty() ? "" : " ", wish.reshape);
+            }
+        } else {
+            const bool skewed = memory_.layout == LayoutPolicy::Auto;
+            request.lanes = request.kind == RamKind::Uram && memory_.banks > 1 ? kUramLanes : 1;
+            request.banks = static_cast<int>(ceil_div(memory_.banks, request.lanes));
+            request.levels = make_levels(in_.splits[i], request.banks, request.lanes, skewed);
+            request.layout = skewed && occupied_words(request.levels) > tensor.words() ? "skewed" : "row-major";
+        }
+        request.words = occupied_words(request.levels);
+        if (request.words > std::numeric_limits<std::int32_t>::max()) {
+            throw ConfigError(fmt::format(
+                "tensor {} occupies {} words; expected at most 2147483647, which a 32-bit address generator reaches",
+                tensor.name, request.words));
+        }
+        request.first = in_.facts.lifetimes[i].first;
+        request.last = in_.facts.lifetimes[i].second;
+        return request;
+    }
+
+    [[nodiscard]] RamKind kind_of(std::size_t i) const {
+        const Tensor& tensor = in_.step.tensors[i];
+        switch (in_.stream_buffers[i] >= 0 ? RamPlace::Auto : in_.wishes[i].place) {
+            case RamPlace::Lutram:
+                return RamKind::Lutram;
+            case RamPlace::Uram:
+                return RamKind::Uram;
+            case RamPlace::Bram:
+                return RamKind::Bram;
+            case RamPlace::Auto:
+            case RamPlace::Dram:
+                break;
+        }
+        // A memory of its own may be small enough for LUTRAM; a shared one is not.
+        const std::int64_t depth = ceil_div(tensor.words(), std::int64_t{memory_.banks});
+        if (memory_.layout == LayoutPolicy::Naive && depth <= memory_.lutram_max_words &&
+            depth * kWordBits <= memory_.lutram_max_bits) {
+            return RamKind::Lutram;
+        }
+        if (in_.config.device.urams == 0) {
+            return RamKind::Bram;
+        }
+        const bool passing =
+            tensor.tensor_class != TensorClass::Parameter && tensor.tensor_class != TensorClass::Gradient;
+        const bool large = tensor.words() > kBramRows * memory_.banks;
+        return passing || large ? RamKind::Uram : RamKind::Bram;
+    }
+
+    void place(const Request& request) {
+        Pool* best = nullptr;
+        std::int64_t best_begin = 0;
+        std::size_t best_clashes = 0;
+        const bool own_memory = memory_.layout == LayoutPolicy::Naive || !memory_.grouping;
+        if (!own_memory || !request.group.empty()) {
+            for (Pool& pool : pools_) {
+                std::int64_t begin = 0;
+                if (!accepts(pool, request) || !find_space(pool, request, begin)) {
+                    continue;
+                }
+                const std::size_t clashes = count_clashes(pool, request.tensor);
+                if (best == nullptr || clashes < best_clashes) {
+                    best = &pool;
+                    best_begin = begin;
+                    best_clashes = clashes;
+                }
+            }
+        }
+        if (best == nullptr || (request.group.empty() && best_clashes > 0 && has_budget(request))) {
+            best = &add_pool(request);
+            best_begin = 0;
+        }
+        Pool::Block block{request.tensor, best_begin, best_begin + request.words, request.first, request.last};
+        const auto position =
+            std::upper_bound(best->blocks.begin(), best->blocks.end(), block,
+                             [](const Pool::Block& a, const Pool::Block& b) { return a.begin < b.begin; });
+        best->blocks.insert(position, block);
+        Placement& placement = placed_.placements[request.tensor];
+        placement.ram = static_cast<std::uint32_t>(best - pools_.data());
+        placement.base = best_begin;
+        placement.words = request.words;
+        placement.levels = request.levels;
+        placement.layout = request.layout;
+        placement.first_kernel = request.first;
+        placement.last_kernel = request.last;
+    }
+
+    [[nodiscard]] bool accepts(const Pool& pool, const Request& request) const {
+        if (pool.group != request.group) {
+            return false;
+        }
+        const bool same = pool.geometry.kind == request.kind && pool.geometry.banks == request.banks &&
+                          pool.geometry.lanes == request.lanes;
+        if (!same && !request.group.empty()) {
+            throw ConfigError(fmt::format(
+                "memory.tensors: group {} holds {} in {} banks of {} words; {} wants {} of {} in {}; expected one "
+                "layout",
+                request.group, kind_name(pool.geometry.kind), pool.geometry.banks, pool.geometry.lanes,
+                in_.step.tensors[request.tensor].name, request.banks, request.lanes, kind_name(request.kind)));
+        }
+        return same;
+    }
+
+    // Lowest free place, at a row boundary; words whose tensor is dead are free when space is shared.
+    [[nodiscard]] bool find_space(const Pool& pool, const Request& request, std::int64_t& begin) const {
+        const bool named = !request.group.empty();  // such a memory grows as needed
+        const std::int64_t width = pool.width();
+        const bool share = in_.share || in_.stream_buffers[request.tensor] >= 0;
+        begin = 0;
+        for (bool moved = true; moved;) {
+            moved = false;
+            for (const Pool::Block& block : pool.blocks) {
+                const bool disjoint = share && (block.last < request.first || request.last < block.first);
+                if (!disjoint && block.begin < begin + request.words && begin < block.end) {
+                    begin = ceil_div(block.end, width) * width;
+                    moved = share;  // blocks may overlap, so that moving up runs into one passed before
+                }
+            }
+        }
+        return named || begin + request.words <= pool.capacity;
+    }
+
+    [[nodiscard]] std::size_t count_clashes(const Pool& pool, std::size_t tensor) const {
+        std::size_t clashes = 0;
+        const auto ram = static_cast<std::uint32_t>(&pool - pools_.data());
+        for (const std::size_t other : streamed_with_[tensor]) {
+            const Placement& placement = placed_.placements[other];
+            clashes += placement.words > 0 && placement.ram == ram ? 1 : 0;
+        }
+        return clashes;
+    }
+
+    [[nodiscard]] static const char* kind_name(RamKind kind) {
+        static constexpr std::array kNames{"lutram", "bram", "uram"};
+        return kNames[static_cast<std::size_t>(kind)];
+    }
+
+    Pool& add_pool(const Request& request) {
+        Pool pool;
+        pool.group = request.group;
+        pool.geometry.kind = request.kind;
+        pool.geometry.banks = request.banks;
+        pool.geometry.lanes = request.lanes;
+        pool.geometry.ports = memory_.ports;
+        std::int64_t rows = 0;
+        switch (request.kind) {
+            case RamKind::Lutram:
+                rows = memory_.lutram_max_words;
+                pool.geometry.read_latency_cycles = memory_.lutram_read_latency_cycles;
+                break;
+            case RamKind::Bram:
+                rows = kBramRows;
+                pool.geometry.read_latency_cycles = memory_.bram_read_latency_cycles;
+                break;
+            case RamKind::Uram:
+                rows = kUramRows;
+                pool.geometry.read_latency_cycles = memory_.uram_read_latency_cycles;
+                break;
+        }
+        rows = std::max(rows, ceil_div(request.words, pool.width()));
+        pool.geometry.rows = rows;
+        pool.capacity = rows * pool.width();
+        int& number = numbers_[static_cast<std::size_t>(request.kind)];
+        pool.geometry.name = fmt::format("{}{}", kind_name(request.kind), number++);
+        used_ += blocks_of(pool.geometry);
+        pools_.push_back(std::move(pool));
+        return pools_.back();
+    }
+
+    // Whether the device has room for one more memory of usual depth.
+    [[nodiscard]] bool has_budget(const Request& request) const {
+        const DeviceConfig& device = in_.config.device;
+        if (request.kind == RamKind::Bram) {
+            return used_.bram36() + request.banks <= device.available_bram36;
+        }
+        if (request.kind == RamKind::Uram) {
+            return used_.urams + request.banks <= device.available_urams;
+        }
+        return true;
+    }
+
+    // A tensor waits for those whose words it takes over, but not for one whose words yet another took over in between.
+    void find_successions() {
+        std::vector<const Pool::Block*> before;
+        for (const Pool& pool : pools_) {
+            for (const Pool::Block& later : pool.blocks) {
+                before.clear();
+                for (const Pool::Block& block : pool.blocks) {
+                    if (block.last < later.first && block.begin < later.end && later.begin < block.end) {
+                        before.push_back(&block);
+                    }
+                }
+                std::sort(before.begin(), before.end(), [](const Pool::Block* a, const Pool::Block* b) {
+                    return a->last != b->last ? a->last > b->last : a->tensor < b->tensor;
+                });
+                std::size_t kept = 0;
+                for (const Pool::Block* block : before) {
+                    const std::int64_t begin = std::max(block->begin, later.begin);
+                    const std::int64_t end = std::min(block->end, later.end);
+                    const bool hidden =
+                        std::any_of(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(kept),
+                                    [&](const Pool::Block* other) {
+                                        return block->last < other->first && other->begin <= begin && other->end >= end;
+                                    });
+                    if (!hidden) {
+                        before[kept++] = block;
+                        placed_.successions.emplace_back(block->tensor, later.tensor);
+                    }
+                }
+            }
+        }
+    }
+
+    const PlacementRequest& in_;
+    const MemoryPolicy& memory_;
+    std::vector<std::vector<std::size_t>> streamed_with_;
+    std::vector<Pool> pools_;
+    PlacedTensors placed_;
+    BlockCount used_;
+    std::array<int, 3> numbers_{};
+};
+
+}  // namespace
+
+std::vector<TensorWish> tensor_wishes(const Step& step, const MemoryPolicy& memory) {
+    std::vector<TensorWish> wishes(step.tensors.size());
+    for (std::size_t i = 0; i < wishes.size(); ++i) {
+        wishes[i].place = class_place(step.tensors[i].tensor_class, memory);
+    }
+    std::vector<std::string> problems;
+    for (const TensorRule& rule : memory.tensors) {
+        bool matched = false;
+        for (std::size_t i = 0; i < wishes.size(); ++i) {
+            if (fnmatch(rule.pattern.c_str(), step.tensors[i].name.c_str(), 0) != 0) {
+                continue;
+            }
+            matched = true;
+            TensorWish& wish = wishes[i];
+            wish.place = rule.place.value_or(wish.place);
+            wish.partitions = rule.partitions.empty() ? wish.partitions : rule.partitions;
+            wish.reshape = rule.reshape == 0 ? wish.reshape : rule.reshape;
+            wish.group = rule.group.empty() ? wish.group : rule.group;
+        }
+        if (!matched) {
+            problems.push_back(fmt::format(
+                "memory.tensors: {} matches no tensor of this design; expected a pattern of their names, which "
+                "`contraflow check --json` lists",
+                rule.pattern));
+        }
+    }
+    // The host's sample arrives in its buffer, and the loss leaves from its own.
+    for (const TensorId id : {step.sample, step.loss}) {
+        if (id != kNoTensor && wishes[index_of(id)].place == RamPlace::Dram) {
+            wishes[index_of(id)].place = RamPlace::Auto;
+        }
+    }
+    if (!problems.empty()) {
+        throw ConfigError(problems);
+    }
+    return wishes;
+}
+
+PlacedTensors place_tensors(const PlacementRequest& request) {
+    return Placer(request).place_all();
+}
+
+}  // namespace contraflow
