@@ -18,7 +18,12 @@ namespace {
 constexpr std::int64_t kBramRows = 1024;  // depth of a shared BRAM bank: one RAMB36 of 1K x 36
 constexpr std::int64_t kUramRows = 4096;  // one URAM288
 constexpr std::int64_t kWordBits = 32;
-constexpr int kUramLanes = 2;  // words of 32 bits in a row of 72
+constexpr int kUramLanes = 2;            // words of 32 bits in a row of 72
+constexpr std::int64_t kBuckets = 2048;  // of the step's time
+constexpr float kWriteBackShare = 0.5F;  // of a contraction's time, for a port that only write-back needs
+constexpr float kDmaShare = 0.5F;
+constexpr float kCrowding = 0.2F;             // of a cycle, for every other tensor moved meanwhile
+constexpr float kWorthAMemory = 1.0F / 2048;  // of the step's cycles: stalls that justify a memory more
 
 RamPlace class_place(TensorClass tensor_class, const MemoryPolicy& memory) {
     switch (tensor_class) {
@@ -59,7 +64,9 @@ struct Pool {
         std::int64_t begin = 0, end = 0;
         std::int32_t first = 0, last = 0;
     };
-    std::vector<Block> blocks;  // by address
+    std::vector<Block> blocks;                    // by address
+    std::vector<float> moved;                     // by time bucket: tensors moved at that time
+    std::vector<std::int32_t> tensors_of_kernel;  // by kernel: how many of the memory's tensors it moves
 
     [[nodiscard]] std::int64_t width() const { return std::int64_t{geometry.banks} * geometry.lanes; }
 };
@@ -67,8 +74,13 @@ struct Pool {
 class Placer {
 public:
     explicit Placer(const PlacementRequest& request)
-        : in_(request), memory_(request.config.memory), streamed_with_(request.step.tensors.size()) {
-        find_streams();
+        : in_(request), memory_(request.config.memory), uses_(request.step.tensors.size()) {
+        std::int64_t end = 0;
+        for (const KernelSpan& span : in_.spans) {
+            end = std::max(end, span.end);
+        }
+        bucket_cycles_ = std::max<std::int64_t>(1, ceil_div(end, kBuckets - 1));
+        find_uses();
     }
 
     PlacedTensors place_all() {
@@ -99,39 +111,59 @@ public:
     }
 
 private:
-    // Which tensors one kernel (one segment) moves at the same time.
-    void find_streams() {
-        std::vector<TensorId> ids;
-        for (const Kernel& kernel : in_.step.kernels) {
+    // When each tensor is moved: the spans of the kernels that do, an output of a contraction only part of the time.
+    void find_uses() {
+        const auto add = [this](TensorId tensor, std::size_t kernel, float share) {
+            if (tensor == kNoTensor) {
+                return;
+            }
+            std::vector<Use>& own = uses_[index_of(tensor)];
+            const auto first = static_cast<std::int32_t>(in_.spans[kernel].start / bucket_cycles_);
+            const auto last = static_cast<std::int32_t>(in_.spans[kernel].end / bucket_cycles_);
+            if (own.empty() || own.back().kernel != kernel) {
+                own.push_back({kernel, first, last, share});
+            } else {
+                own.back().share = std::max(own.back().share, share);
+            }
+        };
+        for (std::size_t k = 0; k < in_.step.kernels.size(); ++k) {
+            const Kernel& kernel = in_.step.kernels[k];
             if (const auto* c = std::get_if<Contraction>(&kernel.work)) {
-                ids.assign({c->a.tensor, c->b.tensor, c->out.tensor, c->bias.tensor, c->residual.tensor});
-                add_streams(ids);
+                add(c->a.tensor, k, 1);
+                add(c->b.tensor, k, 1);
+                for (const TensorId written : {c->out.tensor, c->bias.tensor, c->residual.tensor}) {
+                    add(written, k, kWriteBackShare);
+                }
             } else if (const auto* vector = std::get_if<VectorKernel>(&kernel.work)) {
+                const float share = 1.0F / static_cast<float>(vector->segments.size());
                 for (const VectorSegment& segment : vector->segments) {
-                    ids.clear();
                     for (const auto* operands : {&segment.in, &segment.out}) {
                         for (const VectorOperand& operand : *operands) {
-                            ids.push_back(operand.tensor);
+                            add(operand.tensor, k, share);
                         }
                     }
-                    add_streams(ids);
                 }
+            } else {
+                add(std::get<DmaTransfer>(kernel.work).tensor, k, kDmaShare);
             }
         }
     }
 
-    void add_streams(const std::vector<TensorId>& ids) {
-        for (const TensorId a : ids) {
-            for (const TensorId b : ids) {
-                if (a == b || a == kNoTensor || b == kNoTensor) {
-                    continue;
-                }
-                std::vector<std::size_t>& own = streamed_with_[index_of(a)];
-                if (std::find(own.begin(), own.end(), index_of(b)) == own.end()) {
-                    own.push_back(index_of(b));
-                }
+    // Predicted cycles lost to missing ports if the tensor came into the memory. Kernels that move two of a memory's
+    // tensors hold two of its ports for each burst and wait for both; a memory that is busy at all is likelier to be so
+    // when the tensor is needed than one that is not.
+    [[nodiscard]] float added_stalls(const Pool& pool, std::size_t tensor) const {
+        float buckets = 0;
+        const auto ports = static_cast<float>(pool.geometry.ports);
+        for (const Use& use : uses_[tensor]) {
+            buckets += static_cast<float>(pool.tensors_of_kernel[use.kernel] * (use.last - use.first + 1)) * use.share;
+            for (std::int32_t bucket = use.first; bucket <= use.last; ++bucket) {
+                const float moved = pool.moved[static_cast<std::size_t>(bucket)];
+                buckets += std::max(0.0F, moved + use.share - ports) - std::max(0.0F, moved - ports) +
+                           kCrowding * moved * use.share;
             }
         }
+        return buckets * static_cast<float>(bucket_cycles_);
     }
 
     [[nodiscard]] Request make_request(std::size_t i) const {
@@ -205,7 +237,7 @@ private:
     void place(const Request& request) {
         Pool* best = nullptr;
         std::int64_t best_begin = 0;
-        std::size_t best_clashes = 0;
+        float best_stalls = 0;
         const bool own_memory = memory_.layout == LayoutPolicy::Naive || !memory_.grouping;
         if (!own_memory || !request.group.empty()) {
             for (Pool& pool : pools_) {
@@ -213,17 +245,24 @@ private:
                 if (!accepts(pool, request) || !find_space(pool, request, begin)) {
                     continue;
                 }
-                const std::size_t clashes = count_clashes(pool, request.tensor);
-                if (best == nullptr || clashes < best_clashes) {
+                const float stalls = added_stalls(pool, request.tensor);
+                if (best == nullptr || stalls < best_stalls) {
                     best = &pool;
                     best_begin = begin;
-                    best_clashes = clashes;
+                    best_stalls = stalls;
                 }
             }
         }
-        if (best == nullptr || (request.group.empty() && best_clashes > 0 && has_budget(request))) {
+        const float worth = kWorthAMemory * static_cast<float>(bucket_cycles_ * kBuckets);
+        if (best == nullptr || (request.group.empty() && best_stalls > worth && has_budget(request))) {
             best = &add_pool(request);
             best_begin = 0;
+        }
+        for (const Use& use : uses_[request.tensor]) {
+            ++best->tensors_of_kernel[use.kernel];
+            for (std::int32_t bucket = use.first; bucket <= use.last; ++bucket) {
+                best->moved[static_cast<std::size_t>(bucket)] += use.share;
+            }
         }
         Pool::Block block{request.tensor, best_begin, best_begin + request.words, request.first, request.last};
         const auto position =
@@ -275,16 +314,6 @@ private:
         return named || begin + request.words <= pool.capacity;
     }
 
-    [[nodiscard]] std::size_t count_clashes(const Pool& pool, std::size_t tensor) const {
-        std::size_t clashes = 0;
-        const auto ram = static_cast<std::uint32_t>(&pool - pools_.data());
-        for (const std::size_t other : streamed_with_[tensor]) {
-            const Placement& placement = placed_.placements[other];
-            clashes += placement.words > 0 && placement.ram == ram ? 1 : 0;
-        }
-        return clashes;
-    }
-
     [[nodiscard]] static const char* kind_name(RamKind kind) {
         static constexpr std::array kNames{"lutram", "bram", "uram"};
         return kNames[static_cast<std::size_t>(kind)];
@@ -317,6 +346,8 @@ private:
         pool.capacity = rows * pool.width();
         int& number = numbers_[static_cast<std::size_t>(request.kind)];
         pool.geometry.name = fmt::format("{}{}", kind_name(request.kind), number++);
+        pool.moved.assign(static_cast<std::size_t>(kBuckets), 0.0F);
+        pool.tensors_of_kernel.assign(in_.step.kernels.size(), 0);
         used_ += blocks_of(pool.geometry);
         pools_.push_back(std::move(pool));
         return pools_.back();
@@ -368,7 +399,14 @@ private:
 
     const PlacementRequest& in_;
     const MemoryPolicy& memory_;
-    std::vector<std::vector<std::size_t>> streamed_with_;
+    // A kernel that moves the tensor, in time buckets, and the share of that time in which it needs a port.
+    struct Use {
+        std::size_t kernel = 0;
+        std::int32_t first = 0, last = 0;
+        float share = 1;
+    };
+    std::vector<std::vector<Use>> uses_;  // by tensor
+    std::int64_t bucket_cycles_ = 1;
     std::vector<Pool> pools_;
     PlacedTensors placed_;
     BlockCount used_;

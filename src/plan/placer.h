@@ -10,6 +10,7 @@
 #include "contraflow/config.h"
 #include "contraflow/plan.h"
 #include "contraflow/step.h"
+#include "plan/predicted_schedule.h"
 #include "plan/step_facts.h"
 
 namespace contraflow {
@@ -28,6 +29,7 @@ struct TensorWish {
 struct PlacementRequest {
     const Step& step;
     const StepFacts& facts;
+    const std::vector<KernelSpan>& spans;  // by kernel
     const Config& config;
     const std::vector<TensorWish>& wishes;                 // by tensor
     const std::vector<std::vector<std::int64_t>>& splits;  // by tensor: split_points
@@ -43,8 +45,9 @@ struct PlacedTensors {
     std::vector<std::pair<std::size_t, std::size_t>> successions;
 };
 
-// layout naive: every tensor is a memory of its own, row-major. auto: tensors share memories, never two that one kernel
-// moves at the same time while the device has room for another memory, and rows are skewed. Partitioned, reshaped and
+// layout naive: every tensor is a memory of its own, row-major. auto: rows are skewed, and tensors share memories: each
+// goes where the fewest cycles are predicted in which more tensors are moved than the memory has ports, or into a new
+// memory if that is worth it and the device has room. Partitioned, reshaped and
 // grouped tensors are laid out as their rules say, under either.
 [[nodiscard]] PlacedTensors place_tensors(const PlacementRequest& request);
 

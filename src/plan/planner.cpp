@@ -76,7 +76,9 @@ private:
         std::vector<TensorWish> wishes = wishes_;
         wishes.resize(attempt.streamed.step.tensors.size());
         const std::vector<std::vector<std::int64_t>> splits = split_points(attempt.streamed.step);
-        attempt.placed = place_tensors({attempt.streamed.step, attempt.facts, config_, wishes, splits,
+        const std::vector<KernelSpan> spans = predict_schedule(
+            attempt.streamed.step, config_, kernel_dependences(attempt.streamed.step, attempt.facts.uses, {}));
+        attempt.placed = place_tensors({attempt.streamed.step, attempt.facts, spans, config_, wishes, splits,
                                         attempt.streamed.dram_homes, attempt.streamed.buffers, share});
         Plan& plan = attempt.plan;
         plan.placements = attempt.placed.placements;
