@@ -1,6 +1,7 @@
 // Where every tensor lives, and what the machine executes: the outcome of planning a step for a configuration.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -54,6 +55,7 @@ struct BlockCount {
 
 struct Plan {
     std::vector<Placement> placements;   // by tensor
+    std::size_t num_tensors = 0;         // of the step as built; those that follow are tiles of tensors in DRAM
     std::vector<BlockCount> ram_blocks;  // by memory
     BlockCount blocks;                   // in total
     bool shares_space = false;           // tensors with disjoint lifetimes overlap

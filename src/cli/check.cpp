@@ -21,6 +21,8 @@ namespace contraflow::cli {
 
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 constexpr std::array kFlows{std::pair{Flow::Btt, "btt"}, std::pair{Flow::Tt, "tt"}, std::pair{Flow::Mm, "mm"}};
 
 std::int64_t macs_of(const Step& step) {
@@ -31,15 +33,127 @@ std::int64_t macs_of(const Step& step) {
     return macs;
 }
 
-// Multiply-accumulates of a step under each flow, everything else as configured.
-std::vector<std::pair<std::string, std::int64_t>> macs_by_flow(const Config& config) {
-    std::vector<std::pair<std::string, std::int64_t>> macs;
+// A design with one thing changed, planned.
+struct Variant {
+    std::string name;
+    std::int64_t macs = 0;
+    MemoryReport memory;
+    std::string error;  // why it cannot be planned; empty: it was
+};
+
+Variant plan_variant(std::string name, const Config& config, const PlanOptions& options = {}) {
+    Variant variant;
+    variant.name = std::move(name);
+    try {
+        const Step step = build_training_step(config);
+        variant.macs = macs_of(step);
+        const PlannedStep planned = plan_step(step, config, options);
+        variant.memory = make_memory_report(config, planned.step, planned.plan, planned.program, false);
+    } catch (const ConfigError& error) {
+        variant.error = error.lines().front();
+    }
+    return variant;
+}
+
+// The same network under each flow, everything else as configured.
+std::vector<Variant> by_flow(const Config& config) {
+    std::vector<Variant> variants;
     for (const auto& [flow, name] : kFlows) {
         Config other = config;
         other.network.flow = flow;
-        macs.emplace_back(name, macs_of(build_training_step(other)));
+        variants.push_back(plan_variant(name, other));
     }
-    return macs;
+    return variants;
+}
+
+// The same design under each layout, with everything on chip.
+std::vector<Variant> by_layout(const Config& config) {
+    std::vector<Variant> variants;
+    const auto add = [&](const char* name, LayoutPolicy layout, bool grouping) {
+        Config other = config;
+        other.memory.layout = layout;
+        other.memory.grouping = grouping;
+        PlanOptions options;
+        options.on_chip = true;
+        variants.push_back(plan_variant(name, other, options));
+    };
+    add("naive", LayoutPolicy::Naive, false);
+    add("auto, no grouping", LayoutPolicy::Auto, false);
+    add("auto", LayoutPolicy::Auto, true);
+    return variants;
+}
+
+std::int64_t footprint(const MemoryReport& memory) {
+    std::int64_t bytes = 0;
+    for (const ClassBytes& entry : memory.classes) {
+        bytes += entry.bytes();
+    }
+    return bytes;
+}
+
+std::string verdict(const Variant& variant) {
+    if (!variant.error.empty()) {
+        return "no plan";
+    }
+    if (!variant.memory.overflows.empty()) {
+        return "no";
+    }
+    return variant.memory.dram_bytes > 0 ? "with DRAM" : "on chip";
+}
+
+std::string flows_text(const std::vector<Variant>& variants) {
+    TextTable table({"flow", "MACs of a step", "parameters", "gradients", "activations", "scratch", "buffers", "all",
+                     "in DRAM", "BRAM36", "URAM", "fits"});
+    for (const Variant& variant : variants) {
+        const MemoryReport& memory = variant.memory;
+        std::vector<std::string> row{variant.name, grouped(variant.macs)};
+        for (const ClassBytes& entry : memory.classes) {
+            row.push_back(with_prefix(static_cast<double>(entry.bytes()), "B"));
+        }
+        row.resize(7, "-");
+        row.push_back(with_prefix(static_cast<double>(footprint(memory)), "B"));
+        row.push_back(with_prefix(static_cast<double>(memory.dram_bytes), "B"));
+        row.push_back(grouped(memory.bram36.used));
+        row.push_back(grouped(memory.uram.used));
+        row.push_back(verdict(variant));
+        table.add(std::move(row));
+    }
+    return table.text();
+}
+
+std::string layouts_text(const std::vector<Variant>& variants) {
+    TextTable table({"memory.layout", "BRAM36", "URAM", "LUTs as RAM", "bits used", "fits"});
+    for (const Variant& variant : variants) {
+        const MemoryReport& memory = variant.memory;
+        table.add({variant.name, grouped(memory.bram36.used), grouped(memory.uram.used),
+                   grouped(memory.lutram_luts.used),
+                   memory.bits_occupied == 0
+                       ? "-"
+                       : percent(static_cast<double>(memory.bits_used) / static_cast<double>(memory.bits_occupied)),
+                   verdict(variant)});
+    }
+    return table.text();
+}
+
+Json variant_json(const Variant& variant) {
+    Json json;
+    if (!variant.error.empty()) {
+        json["error"] = variant.error;
+        return json;
+    }
+    json["footprint_bytes"] = footprint(variant.memory);
+    for (const ClassBytes& entry : variant.memory.classes) {
+        json["bytes"][to_string(entry.tensor_class)] = entry.bytes();
+    }
+    json["dram_bytes"] = variant.memory.dram_bytes;
+    json["bram36"] = variant.memory.bram36.used;
+    json["uram"] = variant.memory.uram.used;
+    json["lutram_luts"] = variant.memory.lutram_luts.used;
+    json["bits_used"] = variant.memory.bits_used;
+    json["bits_occupied"] = variant.memory.bits_occupied;
+    json["fits"] = variant.memory.overflows.empty();
+    json["fits_on_chip"] = variant.memory.overflows.empty() && variant.memory.on_chip_overflows.empty();
+    return json;
 }
 
 }  // namespace
@@ -63,24 +177,28 @@ int check_command(const Arguments& args) {
     const Step step = build_training_step(config);
     const PlannedStep planned = plan_step(step, config);
     const MemoryReport memory = make_memory_report(config, planned.step, planned.plan, planned.program, allow);
-    const auto macs = macs_by_flow(config);
+    const std::vector<Variant> flows = by_flow(config);
+    const std::vector<Variant> layouts = by_layout(config);
     if (line->has("json")) {
-        nlohmann::ordered_json json;
+        Json json;
         json["fits"] = memory.overflows.empty();
-        json["kernels"] = step.kernels.size();
-        for (const auto& [flow, count] : macs) {
-            json["macs"][flow] = count;
+        json["kernels"] = planned.step.kernels.size();
+        for (const Variant& flow : flows) {
+            json["macs"][flow.name] = flow.macs;
         }
         json["memory"] = memory_json(memory);
+        for (const Variant& flow : flows) {
+            json["flows"][flow.name] = variant_json(flow);
+        }
+        for (const Variant& layout : layouts) {
+            json["layouts"][layout.name] = variant_json(layout);
+        }
         std::cout << json.dump(2) << '\n';
     } else {
-        std::string text = memory_text(config, memory);
-        TextTable table({"flow", "MACs of a step"});
-        for (const auto& [flow, count] : macs) {
-            table.add({flow, grouped(count)});
-        }
-        text += fmt::format("\nStep: {} kernels\n{}", step.kernels.size(), table.text());
-        std::cout << text;
+        std::cout << memory_text(config, memory) << fmt::format("\nStep: {} kernels\n", planned.step.kernels.size())
+                  << "\nThe same network under each flow\n"
+                  << flows_text(flows) << "\nThe same design under each layout\n"
+                  << layouts_text(layouts);
     }
     if (!memory.overflows.empty() && !allow) {
         std::cout << std::flush;

@@ -169,6 +169,7 @@ void write_results(const ResultFolder& folder, const RunReport& report) {
     folder.write({{"report.json", report_json(report).dump(2) + "\n"},
                   {"kernels.csv", kernels_csv(report)},
                   {"memory.csv", memory_csv(report.memory)},
+                  {"memory_timeline.csv", memory_timeline_csv(report.memory)},
                   {"effective.ini", effective_ini(report.config)}});
 }
 
@@ -186,7 +187,7 @@ int train_command(const Arguments& args) {
     const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
     syntax.options.add_options()("steps", text("N")->default_value("1"), "training steps");
     syntax.options.add_options()("out", text("DIR"),
-                                 "write report.json, kernels.csv, memory.csv and effective.ini there");
+                                 "write report.json, kernels.csv, memory.csv, memory_timeline.csv and effective.ini there");
     syntax.options.add_options()("force", "replace a result that DIR holds");
     syntax.options.add_options()("mode", text("leap|clocked")->default_value("leap"),
                                  "how time advances; the results are the same");

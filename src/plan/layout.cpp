@@ -124,7 +124,7 @@ std::vector<std::vector<std::int64_t>> split_points(const Step& step) {
     });
     const auto dense = [&](std::size_t tensor) {
         const std::int64_t words = step.tensors[tensor].words();
-        splits[tensor] = words == 1 ? Splits{1} : Splits{1, words};
+        splits[tensor] = Splits{words};
     };
     for (std::size_t i = 0; i < step.tensors.size(); ++i) {
         insert(splits[i], 1);
@@ -143,6 +143,9 @@ std::vector<std::vector<std::int64_t>> split_points(const Step& step) {
 }
 
 std::vector<LayoutLevel> make_levels(const std::vector<std::int64_t>& splits, int banks, int lanes, bool skewed) {
+    if (splits.size() == 1) {
+        return {{splits.front(), 1, 1, {}}};
+    }
     std::vector<LayoutLevel> levels;  // fastest first, turned around at the end
     std::int64_t stride = 1;
     for (std::size_t i = 0; i + 1 < splits.size(); ++i) {
@@ -159,9 +162,6 @@ std::vector<LayoutLevel> make_levels(const std::vector<std::int64_t>& splits, in
             }
             stride = rows * lanes;
         }
-    }
-    if (levels.empty()) {
-        levels.emplace_back();
     }
     std::reverse(levels.begin(), levels.end());
     return levels;
@@ -199,7 +199,7 @@ std::vector<std::int64_t> with_dimensions(const Tensor& tensor, std::vector<std:
         insert(splits, stride);
     }
     std::sort(splits.begin(), splits.end());
-    return is_chain(splits) ? splits : std::vector<std::int64_t>{};
+    return splits.front() == 1 && is_chain(splits) ? splits : std::vector<std::int64_t>{};
 }
 
 [[noreturn]] void refuse(const Tensor& tensor, const std::string& what) {
@@ -210,6 +210,9 @@ std::vector<std::int64_t> with_dimensions(const Tensor& tensor, std::vector<std:
 
 std::vector<LayoutLevel> make_partitioned_levels(const Tensor& tensor, const std::vector<std::int64_t>& splits,
                                                  const std::vector<Partition>& partitions, int lanes) {
+    if (splits.size() == 1 && partitions.empty()) {
+        return make_levels(splits, 1, lanes, false);  // row-major, as many words side by side as there are lanes
+    }
     const std::vector<std::int64_t> points = with_dimensions(tensor, splits);
     if (points.empty()) {
         refuse(tensor, "its accesses cut it across its dimensions, so that they cannot be partitioned");

@@ -20,8 +20,7 @@
 namespace contraflow {
 
 // Split points (row-major strides) of a tensor's index that the accesses of a step use. Ascending, 1 and the size of
-// the tensor included. Where they do not divide each other there are only those two, and the tensor is laid out
-// densely.
+// the tensor included. Where they do not divide each other there is only the size, and the tensor is laid out densely.
 [[nodiscard]] std::vector<std::vector<std::int64_t>> split_points(const Step& step);
 
 // Levels between split points. Skewed: each stride is the next multiple of `lanes` whose quotient shares no factor with

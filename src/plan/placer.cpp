@@ -95,7 +95,7 @@ public:
                 placement.last_kernel = in_.facts.lifetimes[i].second;
                 continue;
             }
-            place(make_request(i));
+            place(i);
         }
         // A memory is as deep as what it holds.
         for (Pool& pool : pools_) {
@@ -166,12 +166,12 @@ private:
         return buckets * static_cast<float>(bucket_cycles_);
     }
 
-    [[nodiscard]] Request make_request(std::size_t i) const {
+    [[nodiscard]] Request make_request(std::size_t i, RamKind kind) const {
         const Tensor& tensor = in_.step.tensors[i];
         const TensorWish& wish = in_.wishes[i];
         Request request;
         request.tensor = i;
-        request.kind = kind_of(i);
+        request.kind = kind;
         request.group = wish.group;
         if (in_.stream_buffers[i] >= 0) {
             request.group = fmt::format("stream{}", in_.stream_buffers[i]);
@@ -206,9 +206,20 @@ private:
         return request;
     }
 
+    // Every tensor has a memory to itself.
+    [[nodiscard]] bool own_memories() const { return memory_.layout == LayoutPolicy::Naive || !memory_.grouping; }
+
+    // The configuration leaves the kind of memory open.
+    [[nodiscard]] bool is_open(std::size_t i) const {
+        return in_.stream_buffers[i] < 0 && in_.wishes[i].place == RamPlace::Auto && in_.wishes[i].group.empty();
+    }
+
     [[nodiscard]] RamKind kind_of(std::size_t i) const {
         const Tensor& tensor = in_.step.tensors[i];
-        switch (in_.stream_buffers[i] >= 0 ? RamPlace::Auto : in_.wishes[i].place) {
+        if (in_.stream_buffers[i] >= 0) {
+            return in_.config.device.urams > 0 ? RamKind::Uram : RamKind::Bram;
+        }
+        switch (in_.wishes[i].place) {
             case RamPlace::Lutram:
                 return RamKind::Lutram;
             case RamPlace::Uram:
@@ -221,8 +232,7 @@ private:
         }
         // A memory of its own may be small enough for LUTRAM; a shared one is not.
         const std::int64_t depth = ceil_div(tensor.words(), std::int64_t{memory_.banks});
-        if (memory_.layout == LayoutPolicy::Naive && depth <= memory_.lutram_max_words &&
-            depth * kWordBits <= memory_.lutram_max_bits) {
+        if (own_memories() && depth <= memory_.lutram_max_words && depth * kWordBits <= memory_.lutram_max_bits) {
             return RamKind::Lutram;
         }
         if (in_.config.device.urams == 0) {
@@ -234,44 +244,74 @@ private:
         return passing || large ? RamKind::Uram : RamKind::Bram;
     }
 
-    void place(const Request& request) {
-        Pool* best = nullptr;
-        std::int64_t best_begin = 0;
-        float best_stalls = 0;
-        const bool own_memory = memory_.layout == LayoutPolicy::Naive || !memory_.grouping;
-        if (!own_memory || !request.group.empty()) {
+    // A place that a tensor may take: `pool` with the fewest stalls, or a new memory.
+    struct Option {
+        Request request;
+        Pool* pool = nullptr;
+        std::int64_t begin = 0;
+        float stalls = 0;
+        bool may_add = false;  // the device has room for a memory more
+    };
+
+    [[nodiscard]] Option best_option(Request request) {
+        Option option;
+        option.may_add = has_budget(request);
+        if (!own_memories() || !request.group.empty()) {
             for (Pool& pool : pools_) {
                 std::int64_t begin = 0;
                 if (!accepts(pool, request) || !find_space(pool, request, begin)) {
                     continue;
                 }
                 const float stalls = added_stalls(pool, request.tensor);
-                if (best == nullptr || stalls < best_stalls) {
-                    best = &pool;
-                    best_begin = begin;
-                    best_stalls = stalls;
+                if (option.pool == nullptr || stalls < option.stalls) {
+                    option.pool = &pool;
+                    option.begin = begin;
+                    option.stalls = stalls;
                 }
             }
         }
+        option.request = std::move(request);
+        return option;
+    }
+
+    // The kind of memory that suits the tensor; where it has no room left, or only at the price of stalls, the other.
+    void place(std::size_t tensor) {
         const float worth = kWorthAMemory * static_cast<float>(bucket_cycles_ * kBuckets);
-        if (best == nullptr || (request.group.empty() && best_stalls > worth && has_budget(request))) {
-            best = &add_pool(request);
-            best_begin = 0;
-        }
-        for (const Use& use : uses_[request.tensor]) {
-            ++best->tensors_of_kernel[use.kernel];
-            for (std::int32_t bucket = use.first; bucket <= use.last; ++bucket) {
-                best->moved[static_cast<std::size_t>(bucket)] += use.share;
+        const auto settled = [&](const Option& option) {
+            const bool named = !option.request.group.empty();
+            return option.may_add || (option.pool != nullptr && (named || option.stalls <= worth));
+        };
+        Option option = best_option(make_request(tensor, kind_of(tensor)));
+        if (!settled(option) && is_open(tensor) && option.request.kind != RamKind::Lutram) {
+            const bool to_bram = option.request.kind == RamKind::Uram;
+            if (to_bram || in_.config.device.urams > 0) {
+                Option other = best_option(make_request(tensor, to_bram ? RamKind::Bram : RamKind::Uram));
+                const bool better = other.pool != nullptr && (option.pool == nullptr || other.stalls < option.stalls);
+                if (settled(other) || better) {
+                    option = std::move(other);
+                }
             }
         }
-        Pool::Block block{request.tensor, best_begin, best_begin + request.words, request.first, request.last};
+        const bool add =
+            option.pool == nullptr || (option.request.group.empty() && option.stalls > worth && option.may_add);
+        put(option.request, add ? add_pool(option.request) : *option.pool, add ? 0 : option.begin);
+    }
+
+    void put(const Request& request, Pool& pool, std::int64_t begin) {
+        for (const Use& use : uses_[request.tensor]) {
+            ++pool.tensors_of_kernel[use.kernel];
+            for (std::int32_t bucket = use.first; bucket <= use.last; ++bucket) {
+                pool.moved[static_cast<std::size_t>(bucket)] += use.share;
+            }
+        }
+        const Pool::Block block{request.tensor, begin, begin + request.words, request.first, request.last};
         const auto position =
-            std::upper_bound(best->blocks.begin(), best->blocks.end(), block,
+            std::upper_bound(pool.blocks.begin(), pool.blocks.end(), block,
                              [](const Pool::Block& a, const Pool::Block& b) { return a.begin < b.begin; });
-        best->blocks.insert(position, block);
+        pool.blocks.insert(position, block);
         Placement& placement = placed_.placements[request.tensor];
-        placement.ram = static_cast<std::uint32_t>(best - pools_.data());
-        placement.base = best_begin;
+        placement.ram = static_cast<std::uint32_t>(&pool - pools_.data());
+        placement.base = begin;
         placement.words = request.words;
         placement.levels = request.levels;
         placement.layout = request.layout;

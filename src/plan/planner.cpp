@@ -82,6 +82,7 @@ private:
                                         attempt.streamed.dram_homes, attempt.streamed.buffers, share});
         Plan& plan = attempt.plan;
         plan.placements = attempt.placed.placements;
+        plan.num_tensors = step_.tensors.size();
         plan.shares_space = share;
         plan.dram_bytes = attempt.streamed.dram_bytes;
         for (const RamGeometry& ram : attempt.placed.rams) {
@@ -120,7 +121,7 @@ private:
                 attempt = std::move(shared);
             }
         }
-        if (attempt.plan.overflows.empty()) {
+        if (attempt.plan.overflows.empty() || options_.on_chip) {
             return attempt;
         }
         const std::vector<std::string> on_chip_overflows = attempt.plan.overflows;

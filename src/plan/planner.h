@@ -16,6 +16,7 @@ struct PlannedStep {
 
 struct PlanOptions {
     bool keep_all = false;  // never share space, so that every tensor can be inspected after a step
+    bool on_chip = false;   // only what the configuration names goes to DRAM, whether the rest fits or not
 };
 
 // Places every tensor (plan/placer.h), maps every contraction onto the engines and derives the dependences.

@@ -137,6 +137,9 @@ private:
         NumberKey key;
         for (const LayoutLevel& level : place.levels) {
             key.add(level.extent).add(level.dense).add(level.stride);
+            for (const std::int64_t offset : level.table) {
+                key.add(offset);
+            }
         }
         for (const IndexMap* map : maps) {
             key.add(-1);

@@ -115,6 +115,42 @@ bool works_by_rows(VectorOp op) {
     }
 }
 
+bool works_by_elements(VectorOp op) {
+    switch (op) {
+        case VectorOp::GeluForward:
+        case VectorOp::GeluBackward:
+        case VectorOp::TanhForward:
+        case VectorOp::TanhBackward:
+        case VectorOp::Fill:
+        case VectorOp::SgdUpdate:
+            return true;
+        default:
+            return false;
+    }
+}
+
+// Rows of at most `most` words, where the operation and its operands (dense matrices) do not care.
+VectorSegment with_rows_of(std::int64_t most, VectorSegment segment) {
+    bool dense = works_by_elements(segment.op);
+    for (const auto* operands : {&segment.in, &segment.out}) {
+        for (const VectorOperand& operand : *operands) {
+            dense = dense && operand.token.modulus == 0 && (segment.rows == 1 || operand.row_stride == segment.cols);
+        }
+    }
+    std::int64_t parts = 1;
+    while (dense && (segment.cols % parts != 0 || segment.cols / parts > most)) {
+        ++parts;
+    }
+    segment.cols /= parts;
+    segment.rows *= parts;
+    for (auto* operands : {&segment.in, &segment.out}) {
+        for (VectorOperand& operand : *operands) {
+            operand.row_stride = parts > 1 ? segment.cols : operand.row_stride;
+        }
+    }
+    return segment;
+}
+
 class Streamer {
 public:
     Streamer(const Step& step, const std::vector<bool>& in_dram, std::int64_t tile_words, int buffers)
@@ -215,7 +251,8 @@ private:
         }
     }
 
-    void stream(const VectorSegment& segment, bool several) {
+    void stream(const VectorSegment& given, bool several) {
+        const VectorSegment segment = with_rows_of(tile_words_, given);
         std::vector<Streamed> streamed;
         for (std::size_t i = 0; i < segment.in.size(); ++i) {
             if (off_chip(segment.in[i].tensor)) {

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "contraflow/weights.h"
@@ -122,6 +124,9 @@ MemoryReport make_memory_report(const Config& config, const Step& step, const Pl
     report.on_chip_overflows = plan.on_chip_overflows;
     report.dram_bytes = plan.dram_bytes;
     report.timeline = make_timeline(step, plan);
+    for (const MemoryAtKernel& at : report.timeline) {
+        report.peak_scratch_bytes = std::max(report.peak_scratch_bytes, at.bytes[class_index(TensorClass::Scratch)]);
+    }
 
     for (const TensorClass tensor_class : kClasses) {
         report.classes.emplace_back();
@@ -129,6 +134,7 @@ MemoryReport make_memory_report(const Config& config, const Step& step, const Pl
     }
     std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> ranges(program.rams.size());
     std::vector<double> words_in(program.rams.size(), 0);  // shared words count for each of their tensors
+    std::vector<bool> holds_tiles(program.rams.size(), false);
     for (const Placement& placement : plan.placements) {
         if (!placement.in_dram()) {
             words_in[placement.ram] += static_cast<double>(placement.words);
@@ -156,8 +162,12 @@ MemoryReport make_memory_report(const Config& config, const Step& step, const Pl
             entry.bits_occupied = part * static_cast<double>(bits_of(blocks));
         }
         ClassBytes& own = report.classes[class_index(tensor.tensor_class)];
-        ++own.tensors;
-        bytes_in(own, entry.place) += entry.bytes;
+        if (i < plan.num_tensors) {
+            ++own.tensors;
+            bytes_in(own, entry.place) += entry.bytes;
+        } else {
+            holds_tiles[placement.ram] = true;
+        }
         own.blocks += entry.blocks;
         own.bits_occupied += entry.bits_occupied;
         report.tensors.push_back(std::move(entry));
@@ -168,11 +178,58 @@ MemoryReport make_memory_report(const Config& config, const Step& step, const Pl
         ram.blocks = plan.ram_blocks[i];
         ram.bits_used = covered_words(std::move(ranges[i])) * kWordBits;
         ram.bits_occupied = bits_of(ram.blocks);
+        if (holds_tiles[i]) {
+            ClassBytes& buffers = report.classes[class_index(TensorClass::Buffer)];
+            ++buffers.tensors;
+            bytes_in(buffers, to_string(ram.geometry.kind)) += ram.geometry.words() * kWordBytes;
+        }
         report.bits_used += ram.bits_used;
         report.bits_occupied += ram.bits_occupied;
         report.rams.push_back(std::move(ram));
     }
     return report;
+}
+
+void add_simulated_peaks(const Step& step, const Plan& plan, const std::vector<KernelTimes>& kernels,
+                         MemoryReport& report) {
+    struct Life {
+        std::uint64_t start = std::numeric_limits<std::uint64_t>::max(), end = 0;
+    };
+    std::vector<Life> lives(step.tensors.size());
+    Life whole;
+    for (const KernelTimes& times : kernels) {
+        const TensorUses uses = tensor_uses(step, step.kernels[times.kernel]);
+        for (const auto* ids : {&uses.reads, &uses.writes, &uses.read_modify_writes}) {
+            for (const TensorId id : *ids) {
+                Life& life = lives[index_of(id)];
+                life = {std::min(life.start, times.start), std::max(life.end, times.end)};
+            }
+        }
+        whole = {std::min(whole.start, times.start), std::max(whole.end, times.end)};
+    }
+    const auto last = static_cast<std::int32_t>(step.kernels.size()) - 1;
+    std::vector<std::tuple<std::uint64_t, std::int64_t, bool>> changes;  // when, bytes, scratch; deaths before births
+    for (std::size_t i = 0; i < lives.size(); ++i) {
+        const Placement& placement = plan.placements[i];
+        if (placement.in_dram()) {
+            continue;
+        }
+        const bool always = placement.first_kernel == 0 && placement.last_kernel >= last;
+        const Life& life = always ? whole : lives[i];
+        const std::int64_t bytes = step.tensors[i].words() * kWordBytes;
+        const bool scratch = step.tensors[i].tensor_class == TensorClass::Scratch;
+        changes.emplace_back(life.start, bytes, scratch);
+        changes.emplace_back(life.end, -bytes, scratch);
+    }
+    std::sort(changes.begin(), changes.end());
+    std::int64_t alive = 0;
+    std::int64_t scratch_alive = 0;
+    for (const auto& [when, bytes, scratch] : changes) {
+        alive += bytes;
+        scratch_alive += scratch ? bytes : 0;
+        report.simulated_peak_on_chip_bytes = std::max(report.simulated_peak_on_chip_bytes, alive);
+        report.simulated_peak_scratch_bytes = std::max(report.simulated_peak_scratch_bytes, scratch_alive);
+    }
 }
 
 }  // namespace contraflow

@@ -44,7 +44,8 @@ struct RamReport {
     std::int64_t bits_occupied = 0;  // capacity of the blocks
 };
 
-// Tensors of one class: bytes by the kind of memory they lie in, and their blocks.
+// Tensors of one class: bytes by the kind of memory they lie in, and their blocks. Of tiles of tensors in DRAM the
+// buffers count that they pass through.
 struct ClassBytes {
     TensorClass tensor_class = TensorClass::Parameter;
     std::int64_t tensors = 0;
@@ -69,7 +70,11 @@ struct MemoryReport {
     std::vector<ClassBytes> classes;
     std::int64_t peak_on_chip_bytes = 0;  // most bytes alive at one time, padding excluded
     std::string peak_kernel;              // where that is
-    BlockUse bram36, uram, lutram_luts;   // LUTs of LUTRAM against all LUTs
+    std::int64_t peak_scratch_bytes = 0;  // most bytes of scratch alive at one time
+    // The same as the kernels really ran, from the start of a tensor's first kernel to the end of its last; 0: nothing
+    // was simulated. Under schedule.policy = serial they equal the planned ones.
+    std::int64_t simulated_peak_on_chip_bytes = 0, simulated_peak_scratch_bytes = 0;
+    BlockUse bram36, uram, lutram_luts;  // LUTs of LUTRAM against all LUTs
     std::int64_t bits_used = 0, bits_occupied = 0;
     bool shares_space = false;
     bool allow_overflow = false;
@@ -85,6 +90,15 @@ struct MemoryReport {
 
 [[nodiscard]] MemoryReport make_memory_report(const Config& config, const Step& step, const Plan& plan,
                                               const Program& program, bool allow_overflow);
+
+// What a kernel of a step did: when it started and ended.
+struct KernelTimes {
+    std::uint32_t kernel = 0;
+    std::uint64_t start = 0, end = 0;
+};
+// Fills in the simulated peaks from the kernels of one step.
+void add_simulated_peaks(const Step& step, const Plan& plan, const std::vector<KernelTimes>& kernels,
+                         MemoryReport& report);
 
 [[nodiscard]] const char* to_string(RamKind kind);
 

@@ -9,5 +9,6 @@ namespace contraflow {
 
 [[nodiscard]] std::string kernels_csv(const RunReport& report);  // the steps of RunReport::kernels_steps
 [[nodiscard]] std::string memory_csv(const MemoryReport& memory);
+[[nodiscard]] std::string memory_timeline_csv(const MemoryReport& memory);  // bytes alive by kernel and class
 
 }  // namespace contraflow

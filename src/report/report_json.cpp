@@ -108,6 +108,9 @@ Json memory_json(const MemoryReport& memory) {
     json["buffers_bytes"] = memory.bytes_of(TensorClass::Buffer);
     json["peak_on_chip_bytes"] = memory.peak_on_chip_bytes;
     json["peak_kernel"] = memory.peak_kernel;
+    json["peak_scratch_bytes"] = memory.peak_scratch_bytes;
+    json["simulated_peak_on_chip_bytes"] = memory.simulated_peak_on_chip_bytes;
+    json["simulated_peak_scratch_bytes"] = memory.simulated_peak_scratch_bytes;
     json["bram36"] = to_json(memory.bram36);
     json["uram"] = to_json(memory.uram);
     json["lutram_luts"] = memory.lutram_luts.used;

@@ -19,7 +19,7 @@ namespace {
 
 // The file that makes a folder a result: moved into place last, taken away first.
 constexpr const char* kReport = "report.json";
-constexpr std::array kResultFiles{kReport, "kernels.csv", "memory.csv", "effective.ini"};
+constexpr std::array kResultFiles{kReport, "kernels.csv", "memory.csv", "memory_timeline.csv", "effective.ini"};
 
 // A folder that is removed with all that is in it.
 class TemporaryFolder {

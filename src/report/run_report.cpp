@@ -48,6 +48,14 @@ public:
         report_.host = facts.host;
         report_.memory =
             make_memory_report(config_, simulation.step(), simulation.plan(), program_, facts.allow_overflow);
+        std::vector<KernelTimes> last;
+        const std::vector<KernelRecord>& records = machine_.sequencer->kernels();
+        for (const KernelRecord& record : records) {
+            if (record.step == records.back().step) {
+                last.push_back({record.kernel, record.start, record.end});
+            }
+        }
+        add_simulated_peaks(simulation_.step(), simulation_.plan(), last, report_.memory);
         edges_ = machine_.last_cycle() + 1;
     }
 

@@ -39,6 +39,28 @@ Designs machines() {
             }
         }
     }
+    const Overrides all_in_dram{{"memory.parameters", "dram"},
+                                {"memory.gradients", "dram"},
+                                {"memory.activations", "dram"},
+                                {"memory.scratch", "dram"}};
+    designs.push_back(all_in_dram);
+    designs.push_back(
+        {all_in_dram[0], all_in_dram[1], {"memory.stream_words", "6000"}, {"memory.stream_buffers", "2"}});
+    designs.push_back({{"memory.tensors", "*:reshape=2,embed.pos:block.1=3:cyclic.0=2,*.gamma:cyclic.0=4"}});
+    return designs;
+}
+
+// Streamed in tiles: the tiny dense network has matrices of up to 5,184 words.
+Designs streamed_machines() {
+    Designs designs;
+    for (const char* words : {"400", "700"}) {
+        for (const char* engines : {"1", "3"}) {
+            designs.push_back({{"memory.parameters", "dram"},
+                               {"memory.gradients", "dram"},
+                               {"memory.stream_words", words},
+                               {"engine.count", engines}});
+        }
+    }
     return designs;
 }
 
@@ -76,6 +98,15 @@ TEST_CASE("the machine computes the reference's bits in the right-to-left flow")
 
 TEST_CASE("the machine computes the reference's bits in the dense flow") {
     check_against_reference("mm", RunMode::Leap);
+}
+
+TEST_CASE("the machine computes the reference's bits when dense weights stream through tiles") {
+    for (const Overrides& design : streamed_machines()) {
+        for (const RunMode run_mode : {RunMode::Leap, RunMode::Clocked}) {
+            INFO(ini_of(design));
+            CHECK(difference_from_reference(run_of(design, {{"network.flow", "mm"}}, run_mode)) == "");
+        }
+    }
 }
 
 TEST_CASE("the clocked machine computes the reference's bits") {

@@ -133,7 +133,7 @@ private:
         for (const char* function : {"exp", "erf", "tanh", "log", "divide", "sqrt", "compare"}) {
             maybe_set(20, std::string("vector.") + function + "_latency_cycles", 1, 35);
         }
-        const std::vector<std::string> places{"auto", "bram", "uram", "lutram"};
+        const std::vector<std::string> places{"auto", "bram", "uram", "lutram", "dram"};
         for (const char* group : {"parameters", "gradients", "activations", "scratch"}) {
             if (chance(35)) {
                 set(std::string("memory.") + group, one_of(places));
@@ -141,6 +141,21 @@ private:
         }
         if (chance(60)) {
             set("memory.layout", one_of<std::string>({"naive", "auto"}));
+        }
+        // Tiles of the dense flow may be small; the other flows need whole cores.
+        const bool dense = std::find(keys_.begin(), keys_.end(),
+                                     std::make_pair(std::string("network.flow"), std::string("mm"))) != keys_.end();
+        if (chance(40)) {
+            set("memory.stream_words", dense ? one_of<int>({300, 400, 700}) : one_of<int>({5000, 20000}));
+        }
+        maybe_set(30, "memory.stream_buffers", 2, 6);
+        if (chance(20)) {
+            set("memory.grouping", one_of<std::string>({"on", "off"}));
+        }
+        if (chance(30)) {
+            set("memory.tensors",
+                one_of<std::string>({"*:reshape=2", "d.*:reshape=3,encoder.*:reshape=1", "encoder.*.gamma:cyclic.0=3",
+                                     "embed.pos:block.1=2:cyclic.0=2", "encoder.*:dram,d.embed.pos:uram"}));
         }
         maybe_set(80, "memory.banks", 1, 33);
         maybe_set(60, "memory.ports", 1, 2);

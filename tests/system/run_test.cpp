@@ -235,7 +235,7 @@ TEST_CASE("the same command gives the same bytes apart from the host object") {
         return without_host(outcome.report()).dump();
     };
     CHECK(run("first") == run("second"));
-    for (const char* file : {"kernels.csv", "memory.csv", "effective.ini"}) {
+    for (const char* file : {"kernels.csv", "memory.csv", "memory_timeline.csv", "effective.ini"}) {
         CHECK(read_bytes(temp.path("first/") + file) == read_bytes(temp.path("second/") + file));
         CHECK_FALSE(read_bytes(temp.path("first/") + file).empty());
     }
