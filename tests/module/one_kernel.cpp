@@ -77,10 +77,22 @@ Step product_step(const ProductShape& shape) {
 }
 
 Step transfer_step(std::int64_t words, std::int64_t offset, bool to_chip) {
+    return rows_transfer_step(1, words, 0, offset, to_chip);
+}
+
+Step rows_transfer_step(std::int64_t rows, std::int64_t row_words, std::int64_t row_pitch, std::int64_t offset,
+                        bool to_chip, const TokenDigit& token) {
     Step step;
-    add_sample(step, 1);
-    const TensorId x = add(step, "x", {words});
-    step.kernels.push_back({"transfer", Phase::Forward, KernelClass::Dma, DmaTransfer{x, 0, words, offset, to_chip}});
+    add_sample(step, rows);
+    DmaTransfer transfer;
+    transfer.tensor = add(step, "x", {rows * row_words});
+    transfer.words = rows * row_words;
+    transfer.dram_address = offset;
+    transfer.to_chip = to_chip;
+    transfer.row_words = rows > 1 || token.modulus != 0 ? row_words : 0;
+    transfer.row_pitch = row_pitch;
+    transfer.token = token;
+    step.kernels.push_back({"transfer", Phase::Forward, KernelClass::Dma, transfer});
     return step;
 }
 

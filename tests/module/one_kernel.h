@@ -30,6 +30,10 @@ struct ProductShape {
 // A DMA transfer of `words` words between DRAM address `offset` and an on-chip tensor.
 [[nodiscard]] Step transfer_step(std::int64_t words, std::int64_t offset, bool to_chip);
 
+// The same for `rows` rows of row_words words that start row_pitch words apart, or where the tokens say.
+[[nodiscard]] Step rows_transfer_step(std::int64_t rows, std::int64_t row_words, std::int64_t row_pitch,
+                                      std::int64_t offset, bool to_chip, const TokenDigit& token = {});
+
 // out[b] (rows x cols) = table slice of token b (rows x depth) b (depth x cols): addresses that depend on tokens.
 [[nodiscard]] Step token_product_step(const ProductShape& shape, std::int64_t vocab);
 
