@@ -171,24 +171,25 @@ void VectorFunction::layer_norm_forward(const VectorSegmentCommand& s, std::size
 
 void VectorFunction::layer_norm_backward(const VectorSegmentCommand& s, std::size_t pass, std::int64_t row) {
     const auto r = static_cast<std::size_t>(row);
-    const float* dy = load(s.in[0], row, x_);
     const float* xhat = load(s.in[1], row, y_);
-    const float* gamma = load(s.in[3], row, z_);
     if (pass == 0) {
+        const float* dy = load(s.in[0], row, x_);
+        const float* gamma = load(s.in[3], row, z_);
         for (std::size_t j = 0; j < cols_; ++j) {
             t_[j] = dy[j] * gamma[j];
             u_[j] = t_[j] * xhat[j];
         }
         registers_.row_a[r] = row_sum(t_.data(), cols_) * reciprocal(s.cols);
         registers_.row_b[r] = row_sum(u_.data(), cols_) * reciprocal(s.cols);
+        store(s.out[0], row, t_.data());
         return;
     }
+    const float* g = load(s.out[0], row, x_);
     const float s1 = registers_.row_a[r];
     const float s2 = registers_.row_b[r];
     const float rstd = *row_of(s.in[2], row);
     for (std::size_t j = 0; j < cols_; ++j) {
-        const float g = dy[j] * gamma[j];
-        t_[j] = ((g - s1) - xhat[j] * s2) * rstd;
+        t_[j] = ((g[j] - s1) - xhat[j] * s2) * rstd;
     }
     store(s.out[0], row, t_.data());
 }

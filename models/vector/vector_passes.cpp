@@ -84,17 +84,18 @@ std::vector<VectorPass> vector_passes(const VectorConfig& config, const EngineCo
             break;
         }
         case VectorOp::LayerNormBackward: {
-            VectorPass& sums = pass();  // g = dy * gamma; sum g, sum g * xhat
+            VectorPass& sums = pass();  // g = dy * gamma, kept in the place of the result; sum g, sum g * xhat
             sums.reads = {in(0), in(1), in(3)};
+            sums.writes = {out(0)};
             sums.adds = 2;
             sums.multiplies = 2;
             sums.row_reductions = 2;
             sums.scalar_latency_cycles = multiply;
             VectorPass& result = pass();  // ((g - s1) - xhat * s2) * rstd
-            result.reads = {in(0), in(1), in(3), in(2, StreamShape::RowScalar)};
+            result.reads = {out(0), in(1), in(2, StreamShape::RowScalar)};
             result.writes = {out(0)};
             result.adds = 2;
-            result.multiplies = 3;
+            result.multiplies = 2;
             break;
         }
         case VectorOp::LayerNormParameters: {
