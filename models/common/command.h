@@ -89,6 +89,7 @@ struct TileMapping {
     bool transposed = false;  // PE rows carry the output's columns
     int gang_rows = 1, gang_cols = 1;
     int row_interleave = 1, col_interleave = 1;
+    int batch_interleave = 1;  // and of that many batches
 };
 
 struct ContractionCommand {
@@ -133,6 +134,7 @@ struct KernelCommand {
     std::vector<std::uint32_t> dependences;  // kernels that must have completed
     std::uint64_t priority = 0;              // cycles to the end of the step's longest chain; larger first
     std::vector<int> gang_for;               // engines to use when n are free in a row, by n; [0] is unused
+    std::vector<std::uint64_t> cycles;       // predicted for the kernel run alone, by number of units; [0] is unused
     std::int64_t macs = 0;
     Phase phase = Phase::Forward;
     KernelClass kernel_class = KernelClass::Apply;

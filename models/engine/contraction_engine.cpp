@@ -198,7 +198,7 @@ void ContractionEngine::take_grants() {
             s_.write_requested = false;
             s_.writing = true;
             const Tile tile = timing_->tile(s_.written);
-            s_.write_end = now_ + timing_->write(tile, token_of(tile)).cycles;
+            s_.write_end = now_ + timing_->write(tile, tokens_).cycles;
             continue;
         }
         s_.operand_requested = false;
@@ -226,8 +226,7 @@ void ContractionEngine::take_grants() {
 
 void ContractionEngine::begin_stream() {
     tile_ = timing_->tile(s_.next_tile);
-    const std::int32_t token = token_of(tile_);
-    const StreamCost& cost = timing_->stream(tile_, token);
+    const StreamCost& cost = timing_->stream(tile_, tokens_);
     s_.streaming = true;
     s_.stream_end = now_ + cost.cycles;
     s_.array_free = s_.stream_end + cost.fold;
@@ -244,7 +243,7 @@ void ContractionEngine::begin_stream() {
         stats_.num_words_read += static_cast<std::uint64_t>(cost.a_words + cost.b_words);
     }
     if (computes_by_edge()) {
-        values_.begin(tile_, token, static_cast<std::size_t>(s_.next_tile % 2));
+        values_.begin(tile_, tokens_, static_cast<std::size_t>(s_.next_tile % 2));
     }
     step_k_ = 0;
     step_slot_ = 0;
@@ -255,11 +254,13 @@ void ContractionEngine::begin_stream() {
 void ContractionEngine::step_stream() {
     const std::int64_t slots = tile_.slots();
     if (step_left_ == 0) {
-        step_left_ = timing_->step_cycles(tile_, token_of(tile_), step_k_);
+        step_left_ = timing_->step_cycles(tile_, tokens_, step_k_);
         values_.load_step(step_k_);
     }
     if (step_slot_ < slots) {
-        values_.execute_slot(step_k_, step_slot_ / tile_.col_slots, step_slot_ % tile_.col_slots);
+        const std::int64_t row_slot = step_slot_ / tile_.col_slots;
+        values_.execute_slot(step_k_, row_slot / tile_.row_slots, row_slot % tile_.row_slots,
+                             step_slot_ % tile_.col_slots);
         ++step_slot_;
     }
     if (--step_left_ == 0) {
@@ -269,8 +270,8 @@ void ContractionEngine::step_stream() {
 }
 
 void ContractionEngine::end_stream() {
-    const auto macs =
-        static_cast<std::uint64_t>(own_rows_.indices(tile_.rows) * own_cols_.indices(tile_.cols) * command_->depth);
+    const auto macs = static_cast<std::uint64_t>(own_rows_.indices(tile_.rows) * own_cols_.indices(tile_.cols) *
+                                                 command_->depth * tile_.batches);
     stats_.num_macs += macs;
     s_.streaming = false;
     ++s_.next_tile;
@@ -278,9 +279,9 @@ void ContractionEngine::end_stream() {
 
 void ContractionEngine::end_write() {
     const Tile tile = timing_->tile(s_.written);
-    const WriteCost& cost = timing_->write(tile, token_of(tile));
+    const WriteCost& cost = timing_->write(tile, tokens_);
     if (computes_by_edge()) {
-        values_.write(tile, token_of(tile), static_cast<std::size_t>(s_.written % 2));
+        values_.write(tile, tokens_, static_cast<std::size_t>(s_.written % 2));
     }
     if (leads()) {
         const auto read = [&](const AccessTable& access, std::int64_t words, std::int64_t rows,
@@ -327,7 +328,7 @@ void ContractionEngine::request_operands() {
         const Tile tile = timing_->tile(tile_index);
         const AccessTable& a = *timing_->view().row_operand;
         const AccessTable& b = *timing_->view().col_operand;
-        request.cycles = timing_->stream(tile, token_of(tile)).cycles;
+        request.cycles = timing_->stream(tile, tokens_).cycles;
         request.add(a.ram, 1);
         if (b.ram != a.ram || config_.program->rams[index_of(a.ram)].ports > 1) {
             request.add(b.ram, 1);
@@ -361,7 +362,7 @@ void ContractionEngine::request_write() {
     request.channel = kWriteBurst;
     request.first_client = s_.start.gang_first;
     request.num_clients = s_.start.gang_size;
-    request.cycles = timing_->write(tile, token_of(tile)).cycles;
+    request.cycles = timing_->write(tile, tokens_).cycles;
     for (const AccessTable* access : {&command_->out, &command_->residual, &command_->bias}) {
         if (!access->present) {
             continue;
@@ -415,10 +416,6 @@ void ContractionEngine::count_edges(Cycle from, Cycle to) {
     } else {
         kernel_cycles_.pipeline += n;
     }
-}
-
-std::int32_t ContractionEngine::token_of(const Tile& tile) const {
-    return tokens_.empty() ? 0 : tokens_[static_cast<std::size_t>(tile.batch)];
 }
 
 std::string ContractionEngine::state_text() const {

@@ -111,7 +111,6 @@ private:
     void finish_kernel();
     void count_edges(Cycle from, Cycle to);
 
-    [[nodiscard]] std::int32_t token_of(const Tile& tile) const;
     [[nodiscard]] bool leads() const { return config_.index == s_.start.gang_first; }
     [[nodiscard]] bool computes_by_edge() const { return config_.values && stepped(); }
 
@@ -126,7 +125,7 @@ private:
     const ContractionCommand* command_ = nullptr;
     Tile tile_;                     // streaming
     SlotSpan own_rows_, own_cols_;  // of this engine's PEs
-    std::vector<std::int32_t> tokens_;
+    Tokens tokens_;
     TileValues values_;
     std::int64_t step_k_ = 0, step_slot_ = 0;  // next multiply-accumulate of the streaming tile, edge by edge
     std::uint64_t step_left_ = 0;              // edges left of step step_k_

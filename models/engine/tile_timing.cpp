@@ -58,6 +58,7 @@ void TileCosts::set_mapping(const TileMapping& mapping) {
     view_ = ArrayView(command_, mapping.transposed);
     tile_rows_ = gang_rows() * mapping.row_interleave;
     tile_cols_ = gang_cols() * mapping.col_interleave;
+    batch_tiles_ = ceil_div(command_.batch, mapping.batch_interleave);
     row_tiles_ = ceil_div(view_.rows, tile_rows_);
     col_tiles_ = ceil_div(view_.cols, tile_cols_);
     a_lanes_ = lanes_of(*view_.row_operand);
@@ -67,7 +68,8 @@ void TileCosts::set_mapping(const TileMapping& mapping) {
 Tile TileCosts::tile(std::int64_t index) const {
     Tile tile;
     const std::int64_t per_batch = row_tiles_ * col_tiles_;
-    tile.batch = index / per_batch;
+    tile.batch = index / per_batch * mapping_.batch_interleave;
+    tile.batches = std::min<std::int64_t>(mapping_.batch_interleave, command_.batch - tile.batch);
     const std::int64_t within = index % per_batch;
     tile.row_tile = within / col_tiles_;
     tile.col_tile = within % col_tiles_;
@@ -82,18 +84,17 @@ Tile TileCosts::tile(std::int64_t index) const {
 
 // Steps with the same dependency and the same residues of their operands' addresses are alike: they are counted, and
 // each kind is added up at once.
-StreamCost TileCosts::compute_stream(const Tile& tile, std::int32_t token) {
-    const std::int64_t a_base = base_of(*view_.row_operand, tile, token);
-    const std::int64_t b_base = base_of(*view_.col_operand, tile, token);
+StreamCost TileCosts::compute_stream(const Tile& tile, const Tokens& tokens) {
+    set_bases(tile, tokens);
+    const std::int64_t a_base = a_bases_[0];
+    const std::int64_t b_base = b_bases_[0];
     const std::int64_t partials = engine_.partial_sums;
     const std::int64_t slots = tile.slots();
     const std::int64_t last = command_.depth - 1;
     StreamCost cost;
     const auto add = [&](std::int64_t k, std::int64_t count) {  // `count` steps like step k
-        const FetchCost a =
-            row_fetch(tile.row_tile, (a_base + AccessTable::at(view_.row_operand->depth, k)) % a_lanes_);
-        const FetchCost b =
-            col_fetch(tile.col_tile, (b_base + AccessTable::at(view_.col_operand->depth, k)) % b_lanes_);
+        const FetchCost a = row_fetches(tile, k);
+        const FetchCost b = col_fetches(tile, k);
         const std::uint64_t dependency = dependency_cycles(k, slots);
         const std::uint64_t cycles = combine(dependency, a, b);
         const auto n = static_cast<std::uint64_t>(count);
@@ -140,22 +141,49 @@ StreamCost TileCosts::compute_stream(const Tile& tile, std::int32_t token) {
         }
     }
     add(last, 1);
-    cost.a_words = command_.depth * tile.rows;
-    cost.b_words = command_.depth * tile.cols;
+    cost.a_words = command_.depth * tile.rows * tile.batches;
+    cost.b_words = command_.depth * tile.cols * tile.batches;
     const std::int64_t used = std::min<std::int64_t>(partials, command_.depth);
     cost.fold = static_cast<std::uint64_t>((used - 1) * std::max<std::int64_t>(slots, engine_.add_latency_cycles));
     return cost;
 }
 
-WriteCost TileCosts::compute_write(const Tile& tile, std::int32_t token) {
+WriteCost TileCosts::compute_write(const Tile& tile, const Tokens& tokens) {
     WriteCost total;
-    for (std::int64_t slot_col = 0; slot_col < tile.col_slots; ++slot_col) {
-        for (std::int64_t slot_row = 0; slot_row < tile.row_slots; ++slot_row) {
-            total += slot_write(tile, token, slot_row, slot_col);
+    for (std::int64_t i = 0; i < tile.batches; ++i) {
+        const Tile own = tile.of_batch(i);
+        for (std::int64_t slot_col = 0; slot_col < tile.col_slots; ++slot_col) {
+            for (std::int64_t slot_row = 0; slot_row < tile.row_slots; ++slot_row) {
+                total += slot_write(own, token_of(tokens, own.batch), slot_row, slot_col);
+            }
         }
+        total.cycles += bursts_end_in_memory_ ? write_latency_cycles_ : 0;
     }
-    if (bursts_end_in_memory_) {
-        total.cycles += write_latency_cycles_;
+    return total;
+}
+
+void TileCosts::set_bases(const Tile& tile, const Tokens& tokens) {
+    a_bases_.clear();
+    b_bases_.clear();
+    for (std::int64_t i = 0; i < tile.batches; ++i) {
+        const Tile own = tile.of_batch(i);
+        a_bases_.push_back(base_of(*view_.row_operand, own, token_of(tokens, own.batch)));
+        b_bases_.push_back(base_of(*view_.col_operand, own, token_of(tokens, own.batch)));
+    }
+}
+
+TileCosts::FetchCost TileCosts::row_fetches(const Tile& tile, std::int64_t k) {
+    FetchCost total;
+    for (const std::int64_t base : a_bases_) {
+        total += row_fetch(tile.row_tile, (base + AccessTable::at(view_.row_operand->depth, k)) % a_lanes_);
+    }
+    return total;
+}
+
+TileCosts::FetchCost TileCosts::col_fetches(const Tile& tile, std::int64_t k) {
+    FetchCost total;
+    for (const std::int64_t base : b_bases_) {
+        total += col_fetch(tile.col_tile, (base + AccessTable::at(view_.col_operand->depth, k)) % b_lanes_);
     }
     return total;
 }
@@ -300,40 +328,66 @@ TileTiming::TileTiming(const EngineConfig& engine, const std::vector<RamGeometry
     write_known_.resize(writes_.size());
 }
 
-const StreamCost& TileTiming::stream(const Tile& tile, std::int32_t token) {
+const StreamCost& TileTiming::stream(const Tile& tile, const Tokens& tokens) {
+    const std::int64_t place = tile.row_tile * col_tiles_ + tile.col_tile;
+    if (mapping_.batch_interleave > 1) {
+        set_bases(tile, tokens);
+        key_ = {place, tile.batches};
+        for (std::size_t i = 0; i < a_bases_.size(); ++i) {
+            key_.push_back(a_bases_[i] % a_lanes_);
+            key_.push_back(b_bases_[i] % b_lanes_);
+        }
+        const auto [entry, is_new] = batch_streams_.try_emplace(key_);
+        if (is_new) {
+            entry->second = compute_stream(tile, tokens);
+        }
+        return entry->second;
+    }
+    const std::int32_t token = token_of(tokens, tile.batch);
     const std::int64_t a_base = base_of(*view_.row_operand, tile, token);
     const std::int64_t b_base = base_of(*view_.col_operand, tile, token);
-    const auto index = static_cast<std::size_t>(
-        ((tile.row_tile * col_tiles_ + tile.col_tile) * a_lanes_ + a_base % a_lanes_) * b_lanes_ + b_base % b_lanes_);
+    const auto index = static_cast<std::size_t>((place * a_lanes_ + a_base % a_lanes_) * b_lanes_ + b_base % b_lanes_);
     if (!stream_known_[index]) {
         stream_known_[index] = true;
-        streams_[index] = compute_stream(tile, token);
+        streams_[index] = compute_stream(tile, tokens);
     }
     return streams_[index];
 }
 
-std::uint64_t TileTiming::step_cycles(const Tile& tile, std::int32_t token, std::int64_t k) {
-    const std::int64_t a = base_of(*view_.row_operand, tile, token) + AccessTable::at(view_.row_operand->depth, k);
-    const std::int64_t b = base_of(*view_.col_operand, tile, token) + AccessTable::at(view_.col_operand->depth, k);
-    return combine(dependency_cycles(k, tile.slots()), row_fetch(tile.row_tile, a % a_lanes_),
-                   col_fetch(tile.col_tile, b % b_lanes_));
+const WriteCost& TileTiming::write(const Tile& tile, const Tokens& tokens) {
+    const std::int64_t place = tile.row_tile * col_tiles_ + tile.col_tile;
+    const auto residue = [&](const AccessTable& access, std::int64_t batch) {
+        const Tile own = tile.of_batch(batch);
+        return access.present ? base_of(access, own, token_of(tokens, own.batch)) % lanes_of(access) : 0;
+    };
+    if (mapping_.batch_interleave > 1) {
+        key_ = {place, tile.batches};
+        for (std::int64_t i = 0; i < tile.batches; ++i) {
+            for (const AccessTable* access : {&command_.out, &command_.residual, &command_.bias}) {
+                key_.push_back(residue(*access, i));
+            }
+        }
+        const auto [entry, is_new] = batch_writes_.try_emplace(key_);
+        if (is_new) {
+            entry->second = compute_write(tile, tokens);
+        }
+        return entry->second;
+    }
+    std::int64_t index = place;
+    for (const AccessTable* access : {&command_.out, &command_.residual, &command_.bias}) {
+        index = index * lanes_of(*access) + residue(*access, 0);
+    }
+    const auto known = static_cast<std::size_t>(index);
+    if (!write_known_[known]) {
+        write_known_[known] = true;
+        writes_[known] = compute_write(tile, tokens);
+    }
+    return writes_[known];
 }
 
-const WriteCost& TileTiming::write(const Tile& tile, std::int32_t token) {
-    const auto residue = [&](const AccessTable& access) {
-        return access.present ? base_of(access, tile, token) % lanes_of(access) : 0;
-    };
-    const std::int64_t place =
-        (residue(command_.out) * lanes_of(command_.residual) + residue(command_.residual)) * lanes_of(command_.bias) +
-        residue(command_.bias);
-    const std::int64_t combinations =
-        std::int64_t{lanes_of(command_.out)} * lanes_of(command_.residual) * lanes_of(command_.bias);
-    const auto index = static_cast<std::size_t>((tile.row_tile * col_tiles_ + tile.col_tile) * combinations + place);
-    if (!write_known_[index]) {
-        write_known_[index] = true;
-        writes_[index] = compute_write(tile, token);
-    }
-    return writes_[index];
+std::uint64_t TileTiming::step_cycles(const Tile& tile, const Tokens& tokens, std::int64_t k) {
+    set_bases(tile, tokens);
+    return combine(dependency_cycles(k, tile.slots()), row_fetches(tile, k), col_fetches(tile, k));
 }
 
 TileCosts::FetchCost TileTiming::row_fetch(std::int64_t row_tile, std::int64_t residue) {

@@ -6,15 +6,16 @@
 // through one port of each operand's memory. The step counter holds a step for the longest of the three:
 //   dependency(k) = max(P * I, L_add) - (P - 1) * I if k mod P = P - 1, else I; I for the last step of the tile
 //   step(k) = max(dependency(k), fetch_a(k), fetch_b(k));  stream = sum of step(k)
-// Here I is the number of active slots and P = engine.partial_sums. fetch_a(k) is the sum over row slots of the access
-// cost of the slot's rows. Operands in one memory with a single port take turns: fetch_a(k) + fetch_b(k).
-// (docs/timing.md, "Engine")
-// Approximation: a step that conflicts have stretched still waits the whole dependency; pessimistic by at most
-// L_add - 1 cycles per group of partial sums, only with P > 1 and conflicts.
+// Here I is the number of active slots and P = engine.partial_sums. fetch_a(k) is the sum over the batches of the tile
+// and over row slots of the access cost of the slot's rows. Operands in one memory with a single port take turns:
+// fetch_a(k) + fetch_b(k). (docs/timing.md, "Engine") Approximation: a step that conflicts have stretched still waits
+// the whole dependency; pessimistic by at most L_add - 1 cycles per group of partial sums, only with P > 1 and
+// conflicts.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "common/access_cost.h"
@@ -45,13 +46,20 @@ private:
 };
 
 struct Tile {
-    std::int64_t batch = 0;
+    std::int64_t batch = 0, batches = 1;  // first batch, and how many are side by side
     std::int64_t row_tile = 0, col_tile = 0;
     std::int64_t row_begin = 0, rows = 0;  // PE-row indices of the output covered
     std::int64_t col_begin = 0, cols = 0;
     std::int64_t row_slots = 0, col_slots = 0;
 
-    [[nodiscard]] std::int64_t slots() const { return row_slots * col_slots; }
+    [[nodiscard]] std::int64_t slots() const { return batches * row_slots * col_slots; }
+    // The part of one of its batches, i from 0.
+    [[nodiscard]] Tile of_batch(std::int64_t i) const {
+        Tile own = *this;
+        own.batch += i;
+        own.batches = 1;
+        return own;
+    }
 };
 
 struct StreamCost {
@@ -71,6 +79,12 @@ struct WriteCost {
     WriteCost& operator+=(const WriteCost& other);
 };
 
+// Ids by batch of a kernel that addresses memory by token; empty if it does not, or if only costs for id 0 are wanted.
+using Tokens = std::vector<std::int32_t>;
+[[nodiscard]] inline std::int32_t token_of(const Tokens& tokens, std::int64_t batch) {
+    return tokens.empty() ? 0 : tokens[static_cast<std::size_t>(batch)];
+}
+
 // The tiles of a contraction under one mapping, and what each of them costs.
 class TileCosts {
 public:
@@ -83,22 +97,21 @@ public:
 
     virtual void set_mapping(const TileMapping& mapping);
 
-    [[nodiscard]] std::int64_t num_tiles() const { return command_.batch * row_tiles_ * col_tiles_; }
+    [[nodiscard]] std::int64_t num_tiles() const { return batch_tiles_ * row_tiles_ * col_tiles_; }
     [[nodiscard]] Tile tile(std::int64_t index) const;
     [[nodiscard]] const TileMapping& mapping() const { return mapping_; }
     [[nodiscard]] const ArrayView& view() const { return view_; }
 
-    // Computes the costs anew at each call. `token`: the id at the tile's batch position (0 where the command uses
-    // none).
-    [[nodiscard]] StreamCost compute_stream(const Tile& tile, std::int32_t token);
-    [[nodiscard]] WriteCost compute_write(const Tile& tile, std::int32_t token);
+    // Computes the costs anew at each call.
+    [[nodiscard]] StreamCost compute_stream(const Tile& tile, const Tokens& tokens);
+    [[nodiscard]] WriteCost compute_write(const Tile& tile, const Tokens& tokens);
 
     // Edges from the last streamed operand to the sum in its accumulator.
     [[nodiscard]] std::uint64_t pipeline_cycles() const { return pipeline_cycles_; }
     // Edges from the end of a write burst to the word in memory.
     [[nodiscard]] std::uint64_t write_latency_cycles() const { return write_latency_cycles_; }
-    // Tiles may add to what the tile before wrote (outputs that tokens select, sums over batches): then a write burst
-    // ends when its last word is in memory.
+    // Batches may add to what the batch before wrote (outputs that tokens select, sums over batches): then a batch's
+    // part of a write burst ends when its last word is in memory.
     [[nodiscard]] bool bursts_end_in_memory() const { return bursts_end_in_memory_; }
     [[nodiscard]] std::int64_t gang_rows() const { return std::int64_t{mapping_.gang_rows} * engine_.rows; }
     [[nodiscard]] std::int64_t gang_cols() const { return std::int64_t{mapping_.gang_cols} * engine_.cols; }
@@ -123,10 +136,14 @@ protected:
     // In all slots of a tile.
     [[nodiscard]] virtual FetchCost row_fetch(std::int64_t row_tile, std::int64_t residue);
     [[nodiscard]] virtual FetchCost col_fetch(std::int64_t col_tile, std::int64_t residue);
-    // Write-back of one slot of a tile; its first beat is the first PE row's.
+    // Write-back of one slot of a tile of one batch; its first beat is the first PE row's.
     [[nodiscard]] virtual WriteCost slot_write(const Tile& tile, std::int32_t token, std::int64_t slot_row,
                                                std::int64_t slot_col);
     [[nodiscard]] std::uint64_t dependency_cycles(std::int64_t k, std::int64_t slots) const;
+    // Fetches of step k for all batches of the tile whose bases are set.
+    [[nodiscard]] FetchCost row_fetches(const Tile& tile, std::int64_t k);
+    [[nodiscard]] FetchCost col_fetches(const Tile& tile, std::int64_t k);
+    void set_bases(const Tile& tile, const Tokens& tokens);
     [[nodiscard]] std::uint64_t combine(std::uint64_t dependency, const FetchCost& a, const FetchCost& b) const;
     [[nodiscard]] std::int64_t base_of(const AccessTable& access, const Tile& tile, std::int32_t token) const;
     [[nodiscard]] int lanes_of(const AccessTable& access) const;
@@ -136,8 +153,9 @@ protected:
     const ContractionCommand& command_;
     TileMapping mapping_;
     ArrayView view_;
-    std::int64_t tile_rows_, tile_cols_, row_tiles_, col_tiles_;
+    std::int64_t tile_rows_, tile_cols_, batch_tiles_, row_tiles_, col_tiles_;
     int a_lanes_, b_lanes_;
+    std::vector<std::int64_t> a_bases_, b_bases_;  // of the tile at hand, by batch
 
 private:
     // An operand's part of a write-back beat. Beats that differ by whole rows of its memory cost the same.
@@ -169,10 +187,10 @@ public:
     TileTiming(const EngineConfig& engine, const std::vector<RamGeometry>& rams, const ContractionCommand& command,
                const TileMapping& mapping);
 
-    [[nodiscard]] const StreamCost& stream(const Tile& tile, std::int32_t token);
-    [[nodiscard]] const WriteCost& write(const Tile& tile, std::int32_t token);
+    [[nodiscard]] const StreamCost& stream(const Tile& tile, const Tokens& tokens);
+    [[nodiscard]] const WriteCost& write(const Tile& tile, const Tokens& tokens);
     // Cycles of one step, for stepping.
-    [[nodiscard]] std::uint64_t step_cycles(const Tile& tile, std::int32_t token, std::int64_t k);
+    [[nodiscard]] std::uint64_t step_cycles(const Tile& tile, const Tokens& tokens, std::int64_t k);
 
 private:
     [[nodiscard]] FetchCost row_fetch(std::int64_t row_tile, std::int64_t residue) override;
@@ -183,6 +201,10 @@ private:
     std::vector<bool> stream_known_;
     std::vector<WriteCost> writes_;  // the same by residues of output, residual and bias
     std::vector<bool> write_known_;
+    // Tiles of several batches: by place in the output, number of batches and the residues of each.
+    std::map<std::vector<std::int64_t>, StreamCost> batch_streams_;
+    std::map<std::vector<std::int64_t>, WriteCost> batch_writes_;
+    std::vector<std::int64_t> key_;
 };
 
 }  // namespace contraflow

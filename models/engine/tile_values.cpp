@@ -90,51 +90,63 @@ void TileValues::start(const ContractionCommand& command, const TileTiming& timi
     acc_rows_ = rows.width * timing.mapping().row_interleave;
     acc_stride_ = cols.width * timing.mapping().col_interleave;
     for (auto& buffer : accumulators_) {
-        grow(buffer, acc_rows_ * acc_stride_ * partial_sums_);
+        grow(buffer, batch_sums() * timing.mapping().batch_interleave);
     }
 }
 
-void TileValues::begin(const Tile& tile, std::int32_t token, std::size_t buffer) {
+void TileValues::begin(const Tile& tile, const Tokens& tokens, std::size_t buffer) {
     const ArrayView& view = *view_;
     buffer_ = buffer;
-    offsets_in(rows_, *view.row_table, base_of(*view.row_operand, tile, token), tile.row_begin, tile.rows,
-               row_offsets_);
-    offsets_in(cols_, *view.col_table, base_of(*view.col_operand, tile, token), tile.col_begin, tile.cols,
-               col_offsets_);
+    offsets_in(rows_, *view.row_table, 0, tile.row_begin, tile.rows, row_offsets_);
+    offsets_in(cols_, *view.col_table, 0, tile.col_begin, tile.cols, col_offsets_);
+    row_bases_.clear();
+    col_bases_.clear();
     const auto used = static_cast<std::int64_t>(row_offsets_.size()) * acc_stride_;
-    for (std::int64_t partial = 0; partial < std::min(partial_sums_, command_->depth); ++partial) {
-        std::fill_n(accumulators_[buffer].begin() + partial * acc_rows_ * acc_stride_, used, 0.0F);
+    for (std::int64_t i = 0; i < tile.batches; ++i) {
+        const Tile own = tile.of_batch(i);
+        row_bases_.push_back(base_of(*view.row_operand, own, token_of(tokens, own.batch)));
+        col_bases_.push_back(base_of(*view.col_operand, own, token_of(tokens, own.batch)));
+        for (std::int64_t partial = 0; partial < std::min(partial_sums_, command_->depth); ++partial) {
+            std::fill_n(accumulators_[buffer].begin() + i * batch_sums() + partial * acc_rows_ * acc_stride_, used,
+                        0.0F);
+        }
     }
 }
 
 void TileValues::load_step(std::int64_t k) {
     const ArrayView& view = *view_;
-    const auto load = [&](const AccessTable& access, const std::vector<std::int64_t>& offsets,
-                          std::vector<float>& values) {
+    const auto load = [&](const AccessTable& access, const std::vector<std::int64_t>& bases,
+                          const std::vector<std::int64_t>& offsets, std::vector<float>& values) {
         const float* words = memory_.words(access.ram) + AccessTable::at(access.depth, k);
-        grow(values, static_cast<std::int64_t>(offsets.size()));
-        for (std::size_t i = 0; i < offsets.size(); ++i) {
-            values[i] = words[offsets[i]];
+        grow(values, static_cast<std::int64_t>(bases.size() * offsets.size()));
+        float* next = values.data();
+        for (const std::int64_t base : bases) {
+            for (const std::int64_t offset : offsets) {
+                *next++ = words[base + offset];
+            }
         }
     };
-    load(*view.row_operand, row_offsets_, row_values_);
-    load(*view.col_operand, col_offsets_, col_values_);
+    load(*view.row_operand, row_bases_, row_offsets_, row_values_);
+    load(*view.col_operand, col_bases_, col_offsets_, col_values_);
 }
 
-void TileValues::execute_slot(std::int64_t k, std::int64_t row_slot, std::int64_t col_slot) {
+void TileValues::execute_slot(std::int64_t k, std::int64_t i, std::int64_t row_slot, std::int64_t col_slot) {
     const std::int64_t row = row_slot * rows_.width;
     const std::int64_t col = col_slot * cols_.width;
-    const std::int64_t rows = std::min(rows_.width, static_cast<std::int64_t>(row_offsets_.size()) - row);
-    const std::int64_t cols = std::min(cols_.width, static_cast<std::int64_t>(col_offsets_.size()) - col);
+    const auto all_rows = static_cast<std::int64_t>(row_offsets_.size());
+    const auto all_cols = static_cast<std::int64_t>(col_offsets_.size());
+    const std::int64_t rows = std::min(rows_.width, all_rows - row);
+    const std::int64_t cols = std::min(cols_.width, all_cols - col);
     if (rows <= 0 || cols <= 0) {
         return;
     }
-    float* acc = accumulators_[buffer_].data() + ((k % partial_sums_) * acc_rows_ + row) * acc_stride_ + col;
-    accumulate_tile(acc, size_of(acc_stride_), row_values_.data() + row, 0, col_values_.data() + col, 0, size_of(rows),
-                    size_of(cols), 1);
+    float* acc =
+        accumulators_[buffer_].data() + i * batch_sums() + ((k % partial_sums_) * acc_rows_ + row) * acc_stride_ + col;
+    accumulate_tile(acc, size_of(acc_stride_), row_values_.data() + i * all_rows + row, 0,
+                    col_values_.data() + i * all_cols + col, 0, size_of(rows), size_of(cols), 1);
 }
 
-void TileValues::run_kernel(const ContractionCommand& command, const std::vector<std::int32_t>& tokens) {
+void TileValues::run_kernel(const ContractionCommand& command, const Tokens& tokens) {
     // Which operand runs down the rows changes no product. The output's columns are neighbours in memory more often.
     bulk_view_.emplace(command, command.out.row_contiguous && !command.out.col_contiguous);
     view_ = &*bulk_view_;
@@ -164,7 +176,7 @@ void TileValues::run_kernel(const ContractionCommand& command, const std::vector
         grow(accumulators_[0], acc_rows_ * acc_stride_ * partials);
     }
     for (tile.batch = 0; tile.batch < command.batch; ++tile.batch) {
-        const std::int32_t token = tokens.empty() ? 0 : tokens[size_of(tile.batch)];
+        const std::int32_t token = token_of(tokens, tile.batch);
         float* sums = accumulators_[0].data();
         if (in_place) {
             sums = memory_.words(command.out.ram) + base_of(command.out, tile, token);
@@ -208,14 +220,17 @@ TileValues::Packed TileValues::pack_operand(const AccessTable& access, std::int6
     return {buffer.data(), lanes.size()};
 }
 
-void TileValues::write(const Tile& tile, std::int32_t token, std::size_t buffer) {
+void TileValues::write(const Tile& tile, const Tokens& tokens, std::size_t buffer) {
     if (rows_.indices(tile.rows) == 0 || cols_.indices(tile.cols) == 0) {
         return;
     }
     find_columns(out_, command_->out, tile);
     find_columns(bias_, command_->bias, tile);
     find_columns(residual_, command_->residual, tile);
-    write_rows(tile, token, accumulators_[buffer].data());
+    for (std::int64_t i = 0; i < tile.batches; ++i) {
+        const Tile own = tile.of_batch(i);
+        write_rows(own, token_of(tokens, own.batch), accumulators_[buffer].data() + i * batch_sums());
+    }
 }
 
 // Sums of the partial accumulators in order, plus bias, plus residual, each rounded.

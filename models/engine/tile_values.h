@@ -28,17 +28,17 @@ public:
     void start(const ContractionCommand& command, const TileTiming& timing, const SlotSpan& rows, const SlotSpan& cols);
 
     // A tile begins in accumulator buffer `buffer` (0 or 1): sums are +0.
-    void begin(const Tile& tile, std::int32_t token, std::size_t buffer);
+    void begin(const Tile& tile, const Tokens& tokens, std::size_t buffer);
     // Reads the operand words of contraction index k.
     void load_step(std::int64_t k);
-    // The multiply-accumulates of one slot of the loaded step.
-    void execute_slot(std::int64_t k, std::int64_t row_slot, std::int64_t col_slot);
-    // Adds up partial sums, adds bias and residual, stores. The tile of `buffer` must be complete.
-    void write(const Tile& tile, std::int32_t token, std::size_t buffer);
+    // The multiply-accumulates of one slot of the loaded step, in the tile's i-th batch.
+    void execute_slot(std::int64_t k, std::int64_t i, std::int64_t row_slot, std::int64_t col_slot);
+    // Adds up partial sums, adds bias and residual, stores, batch after batch. The tile of `buffer` must be complete.
+    void write(const Tile& tile, const Tokens& tokens, std::size_t buffer);
 
     // A whole kernel at once, batch after batch, for all PEs of its gang: the same sums in the same order. `tokens`:
     // ids by batch, empty if the kernel uses none.
-    void run_kernel(const ContractionCommand& command, const std::vector<std::int32_t>& tokens);
+    void run_kernel(const ContractionCommand& command, const Tokens& tokens);
 
 private:
     // An operand of the write-back: where its words lie for the tile that is written.
@@ -60,6 +60,8 @@ private:
     };
 
     [[nodiscard]] std::int64_t base_of(const AccessTable& access, const Tile& tile, std::int32_t token) const;
+    // Accumulators of one batch.
+    [[nodiscard]] std::int64_t batch_sums() const { return acc_rows_ * acc_stride_ * partial_sums_; }
     [[nodiscard]] Packed pack_operand(const AccessTable& access, std::int64_t base,
                                       const std::vector<std::int64_t>& lanes, bool lanes_side_by_side,
                                       std::int64_t first, std::vector<float>& buffer);
@@ -73,12 +75,13 @@ private:
     std::optional<ArrayView> bulk_view_;
     SlotSpan rows_, cols_;
 
-    // Accumulators [buffer][partial][row][column] of the span.
+    // Accumulators [buffer][batch][partial][row][column] of the span.
     std::int64_t acc_rows_ = 0, acc_stride_ = 0;
     std::array<std::vector<float>, 2> accumulators_;
     std::size_t buffer_ = 0;
-    std::vector<std::int64_t> row_offsets_, col_offsets_;  // word addresses of the tile's rows and columns at k = 0
-    std::vector<float> row_values_, col_values_;           // operands of the loaded step
+    std::vector<std::int64_t> row_offsets_, col_offsets_;  // of the tile's rows and columns at k = 0, from the base
+    std::vector<std::int64_t> row_bases_, col_bases_;      // by batch of the tile
+    std::vector<float> row_values_, col_values_;           // operands of the loaded step, batch after batch
     bool row_lanes_side_by_side_ = false, col_lanes_side_by_side_ = false;
     std::vector<std::int64_t> depths_;
     std::vector<float> packed_rows_, packed_cols_;

@@ -97,27 +97,38 @@ private:
         const std::int64_t write_col = ceil_div(std::int64_t{gang_cols} * engine_.cols, width_of(command_.out));
         const std::int64_t write_all =
             ceil_div(std::int64_t{gang_rows} * gang_cols * engine_.cols, width_of(command_.out));
-        const auto load = [&](const Slots& row, const Slots& col) -> TileLoad {
+        const auto load = [&](const Slots& row, const Slots& col, std::int64_t batches) -> TileLoad {
             const std::int64_t fetched =
                 std::max(row.complete * row_fetch + row.partial, col.complete * col_fetch + col.partial);
             const std::int64_t beats = row.complete * engine_.rows + row.partial_beats;
-            return {stream(row.all() * col.all(), fetched),
-                    write(beats * col.partial +
-                          col.complete * (row.complete * engine_.rows * write_all + row.partial_beats * write_col))};
+            return {stream(batches * row.all() * col.all(), batches * fetched),
+                    batches * write(beats * col.partial + col.complete * (row.complete * engine_.rows * write_all +
+                                                                          row.partial_beats * write_col))};
         };
         for (const Cut& row : row_cuts_) {
             for (const Cut& col : col_cuts_) {
                 if (row.slots * col.slots > engine_.interleave) {
                     break;
                 }
-                Candidate candidate;
-                candidate.mapping = {transposed, gang_rows, gang_cols, static_cast<int>(row.slots),
-                                     static_cast<int>(col.slots)};
-                candidate.tiles = command_.batch * row.tiles * col.tiles;
-                candidate.full = load(row.full, col.full);
-                candidate.last = load(row.last, col.last);
-                candidate.bound = kernel_cycles(latencies_, candidate.tiles, candidate.full, candidate.last);
-                candidates_.push_back(candidate);
+                // Batches side by side fill what a single tile of small outputs leaves of the pipeline.
+                const bool single = row.tiles == 1 && col.tiles == 1;
+                const std::int64_t most =
+                    single ? std::min(command_.batch, engine_.interleave / (row.slots * col.slots)) : 1;
+                for (std::int64_t batches = 1; batches <= most; ++batches) {
+                    Candidate candidate;
+                    candidate.mapping = {transposed,
+                                         gang_rows,
+                                         gang_cols,
+                                         static_cast<int>(row.slots),
+                                         static_cast<int>(col.slots),
+                                         static_cast<int>(batches)};
+                    const std::int64_t batch_tiles = ceil_div(command_.batch, batches);
+                    candidate.tiles = batch_tiles * row.tiles * col.tiles;
+                    candidate.full = load(row.full, col.full, batches);
+                    candidate.last = load(row.last, col.last, command_.batch - (batch_tiles - 1) * batches);
+                    candidate.bound = kernel_cycles(latencies_, candidate.tiles, candidate.full, candidate.last);
+                    candidates_.push_back(candidate);
+                }
             }
         }
     }
@@ -187,7 +198,7 @@ private:
     WriteCost slot_write(const Tile& tile, std::int32_t token, std::int64_t slot_row, std::int64_t slot_col) override {
         const std::int64_t row = tile.row_begin / gang_rows() + slot_row;
         const std::int64_t col = tile.col_begin / gang_cols() + slot_col;
-        // All tiles asked for are of the first batch.
+        // Batches count as the first one.
         return remembered(writes_, key(0, row, col),
                           [&] { return TileCosts::slot_write(tile, token, slot_row, slot_col); });
     }
@@ -214,9 +225,9 @@ private:
 std::int64_t predicted_cycles(const Latencies& latencies, TileCosts& costs, const Candidate& candidate) {
     costs.set_mapping(candidate.mapping);
     const Tile tile = costs.tile(0);
-    const StreamCost stream = costs.compute_stream(tile, 0);
+    const StreamCost stream = costs.compute_stream(tile, {});
     const TileLoad full{static_cast<std::int64_t>(stream.cycles + stream.fold),
-                        static_cast<std::int64_t>(costs.compute_write(tile, 0).cycles)};
+                        static_cast<std::int64_t>(costs.compute_write(tile, {}).cycles)};
     const TileLoad last{ceil_div(candidate.last.stream * full.stream, candidate.full.stream),
                         ceil_div(candidate.last.write * full.write, candidate.full.write)};
     return kernel_cycles(latencies, candidate.tiles, full, last);

@@ -136,6 +136,19 @@ TEST_CASE("interleaved outputs hide the adder") {
     CHECK(static_cast<std::int64_t>(result.cycles) == closed_form(config, shape, 3, 1));
 }
 
+TEST_CASE("batches side by side hide the adder as rows do") {
+    Config config = small_machine();
+    config.engine.interleave = 4;
+    const KernelResult result = run_alone(config, product_step({2, 2, 40, false, false, 4}));
+    CHECK(result.dependency == 0);
+    CHECK(result.busy == 4 * 40);
+    CHECK(static_cast<std::int64_t>(result.cycles) == closed_form(config, {8, 2, 40}, 4, 1));
+    // Where each batch adds to the sums of the one before, its part of the burst ends in memory.
+    const std::int64_t write_latency = 1 + config.memory.bram_read_latency_cycles + config.engine.add_latency_cycles;
+    CHECK(static_cast<std::int64_t>(run_alone(config, product_step({2, 2, 40, false, true, 3, true})).cycles) ==
+          closed_form(config, {6, 2, 40, false, true, 1, true}, 3, 1) + 2 * write_latency);
+}
+
 TEST_CASE("partial sums hide the adder at the price of adding them up") {
     for (const int partials : {1, 2, 3, 4, 7}) {
         Config config = small_machine();

@@ -117,12 +117,12 @@ TEST_CASE("the step counter of the engine issues as a PE does, for any interleav
                     TileTiming timing(config, rams, command, mapping);
                     const Tile tile = timing.tile(0);
                     CAPTURE(add, partials, outputs, depth);
-                    CHECK(timing.stream(tile, 0).cycles == issue_cycles(config, outputs, depth, nullptr));
+                    CHECK(timing.stream(tile, {}).cycles == issue_cycles(config, outputs, depth, nullptr));
                     std::uint64_t steps = 0;
                     for (std::int64_t k = 0; k < depth; ++k) {
-                        steps += timing.step_cycles(tile, 0, k);
+                        steps += timing.step_cycles(tile, {}, k);
                     }
-                    CHECK(steps == timing.stream(tile, 0).cycles);
+                    CHECK(steps == timing.stream(tile, {}).cycles);
                 }
             }
         }
