@@ -168,6 +168,7 @@ struct Config {
     SequencerConfig sequencer;
     SchedulePolicy schedule_policy = SchedulePolicy::Overlap;
     bool schedule_split = true;
+    bool schedule_look_ahead = true;
     std::int64_t fabric_hz = 100'000'000;
     TrainConfig train;
     DataConfig data;

@@ -25,10 +25,11 @@ Sequencer::Sequencer(const sc_core::sc_module_name& name, ClockDomain& clock, co
       doorbells_(*this),
       dma_done_(*this),
       dependents_(config.program->kernels.size()),
+      policy_(make_issue_policy(config.policy, config.look_ahead, *config.program)),
       record_of_(config.program->kernels.size()),
-      engine_busy_(static_cast<std::size_t>(config.engines)),
-      vector_busy_(static_cast<std::size_t>(config.vector_units)),
       totals_(config.program->kernels.size()) {
+    units_.engines.resize(static_cast<std::size_t>(config.engines));
+    units_.vector_units.resize(static_cast<std::size_t>(config.vector_units));
     doorbell_in.bind(doorbells_);
     dma_in.bind(dma_done_);
     add_ports(engine_out, "engine_out", config.engines);
@@ -85,11 +86,9 @@ void Sequencer::start_step(const Doorbell& doorbell) {
         records_.resize(kept_records_);  // of the step before, which is no longer the last
     }
     steps_.push_back({cycle(), 0, {}});
-    running_ = 0;
     completed_ = 0;
     issue_allowed_ = cycle() + static_cast<Cycle>(config_.sequencer.decode_cycles);
     blocked_ = false;
-    ready_.clear();
     open_.clear();
     const auto& kernels = config_.program->kernels;
     for (std::uint32_t kernel = 0; kernel < kernels.size(); ++kernel) {
@@ -132,25 +131,12 @@ void Sequencer::complete(const KernelDone& done) {
     ++totals.count;
     totals.cycles += record.end - record.start;
     totals.macs += record.macs;
-    switch (config_.program->kernels[done.kernel].unit) {
-        case UnitKind::Engine:
-            for (int i = 0; i < record.gang_size; ++i) {
-                engine_busy_[static_cast<std::size_t>(record.unit + i)] = false;
-            }
-            break;
-        case UnitKind::Vector:
-            vector_busy_[record.unit] = false;
-            break;
-        case UnitKind::Dma:
-            dma_busy_ = false;
-            break;
-    }
+    occupy(record, false);
     for (const std::uint32_t dependent : dependents_[done.kernel]) {
         if (--open_[dependent] == 0) {
             insert_ready(dependent);
         }
     }
-    --running_;
     ++stats_.num_kernels;
     if (++completed_ == config_.program->kernels.size()) {
         active_ = false;
@@ -166,102 +152,27 @@ bool Sequencer::issue() {
     if (cycle() < issue_allowed_ || ready_.empty() || blocked_) {
         return false;
     }
-    const bool issued = issue_best();
-    blocked_ = !issued;  // until a completion frees something, looking again is of no use
-    return issued;
+    const std::optional<Issue> issue = policy_->choose(ready_, units_, cycle());
+    blocked_ = !issue;  // until a completion changes something, asking again is of no use
+    if (issue) {
+        start_kernel(*issue);
+    }
+    return issue.has_value();
 }
 
-bool Sequencer::issue_best() {
-    if (config_.policy == SchedulePolicy::Serial) {
-        // Program order: the next kernel is the lowest one, and only when nothing runs.
-        const std::uint32_t kernel = *std::min_element(ready_.begin(), ready_.end());
-        return running_ == 0 && issue_kernel(kernel, 1);
-    }
-    const int sharers = equally_urgent();
-    for (const std::uint32_t kernel : ready_) {
-        if (issue_kernel(kernel, sharers)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-// How many ready contractions have the longest chain behind them: they share the engines.
-int Sequencer::equally_urgent() const {
-    int count = 0;
-    std::uint64_t priority = 0;
-    for (const std::uint32_t kernel : ready_) {
-        const KernelCommand& command = config_.program->kernels[kernel];
-        if (command.unit != UnitKind::Engine) {
-            continue;
-        }
-        if (count > 0 && command.priority < priority) {
-            break;
-        }
-        priority = command.priority;
-        ++count;
-    }
-    return count;
-}
-
-bool Sequencer::issue_kernel(std::uint32_t kernel, int sharers) {
+void Sequencer::start_kernel(const Issue& issue) {
+    const std::uint32_t kernel = issue.kernel;
     const KernelCommand& command = config_.program->kernels[kernel];
-    if (command.unit == UnitKind::Dma) {
-        if (dma_busy_) {
-            return false;
-        }
-        dma_busy_ = true;
-        start_kernel(kernel, 0, 1);
-        return true;
-    }
-    if (command.unit == UnitKind::Vector) {
-        const auto free = std::find(vector_busy_.begin(), vector_busy_.end(), false);
-        if (free == vector_busy_.end()) {
-            return false;
-        }
-        *free = true;
-        start_kernel(kernel, static_cast<int>(free - vector_busy_.begin()), 1);
-        return true;
-    }
-    // The longest run of free engines, the first of equals.
-    int best_first = 0;
-    int best_length = 0;
-    int total_free = 0;
-    for (int first = 0; first < config_.engines;) {
-        int length = 0;
-        while (first + length < config_.engines && !engine_busy_[static_cast<std::size_t>(first + length)]) {
-            ++length;
-        }
-        total_free += length;
-        if (length > best_length) {
-            best_first = first;
-            best_length = length;
-        }
-        first += length + 1;
-    }
-    if (best_length == 0) {
-        return false;
-    }
-    const int share = std::max(1, std::min(best_length, total_free / std::max(1, sharers)));
-    const int gang = command.gang_for[static_cast<std::size_t>(share)];
-    for (int i = 0; i < gang; ++i) {
-        engine_busy_[static_cast<std::size_t>(best_first + i)] = true;
-    }
-    start_kernel(kernel, best_first, gang);
-    return true;
-}
-
-void Sequencer::start_kernel(std::uint32_t kernel, int first_unit, int units) {
-    const KernelCommand& command = config_.program->kernels[kernel];
-    ready_.erase(std::find(ready_.begin(), ready_.end(), kernel));
-    ++running_;
+    std::vector<std::uint32_t>& ready = ready_.of(command.unit);
+    ready.erase(std::find(ready.begin(), ready.end(), kernel));
     issue_allowed_ = cycle() + static_cast<Cycle>(config_.sequencer.decode_cycles);
     KernelRecord record;
     record.step = step_;
     record.kernel = kernel;
     record.start = cycle();
-    record.unit = static_cast<std::uint16_t>(first_unit);
-    record.gang_size = static_cast<std::uint16_t>(units);
+    record.unit = static_cast<std::uint16_t>(issue.first_unit);
+    record.gang_size = static_cast<std::uint16_t>(issue.units);
+    occupy(record, true);
     record_of_[kernel] = records_.size();
     records_.push_back(record);
     ++stats_.num_issued;
@@ -272,12 +183,12 @@ void Sequencer::start_kernel(std::uint32_t kernel, int first_unit, int units) {
     start.gang_first = record.unit;
     switch (command.unit) {
         case UnitKind::Engine:
-            for (int i = 0; i < units; ++i) {
-                (*engine_out[static_cast<std::size_t>(first_unit + i)])->post(start);
+            for (int i = 0; i < issue.units; ++i) {
+                (*engine_out[static_cast<std::size_t>(issue.first_unit + i)])->post(start);
             }
             break;
         case UnitKind::Vector:
-            (*vector_out[static_cast<std::size_t>(first_unit)])->post(start);
+            (*vector_out[static_cast<std::size_t>(issue.first_unit)])->post(start);
             break;
         case UnitKind::Dma:
             dma_out->post(start);
@@ -285,12 +196,33 @@ void Sequencer::start_kernel(std::uint32_t kernel, int first_unit, int units) {
     }
 }
 
+// The units of a kernel that starts are taken, of one that completed free.
+void Sequencer::occupy(const KernelRecord& record, bool busy) {
+    const KernelCommand& command = config_.program->kernels[record.kernel];
+    const UnitState state{busy, record.start + command.cycles[record.gang_size]};
+    switch (command.unit) {
+        case UnitKind::Engine:
+            for (std::size_t i = 0; i < record.gang_size; ++i) {
+                units_.engines[record.unit + i] = state;
+            }
+            break;
+        case UnitKind::Vector:
+            units_.vector_units[record.unit] = state;
+            break;
+        case UnitKind::Dma:
+            units_.dma = state;
+            break;
+    }
+    units_.running += busy ? 1 : std::size_t{0} - 1;
+}
+
 void Sequencer::insert_ready(std::uint32_t kernel) {
     const auto& kernels = config_.program->kernels;
     const auto before = [&](std::uint32_t a, std::uint32_t b) {
         return kernels[a].priority != kernels[b].priority ? kernels[a].priority > kernels[b].priority : a < b;
     };
-    ready_.insert(std::upper_bound(ready_.begin(), ready_.end(), kernel, before), kernel);
+    std::vector<std::uint32_t>& ready = ready_.of(kernels[kernel].unit);
+    ready.insert(std::upper_bound(ready.begin(), ready.end(), kernel, before), kernel);
 }
 
 std::string Sequencer::state_text() const {
@@ -298,7 +230,7 @@ std::string Sequencer::state_text() const {
         return "idle";
     }
     return "step " + std::to_string(step_) + ": " + std::to_string(completed_) + "/" +
-           std::to_string(config_.program->kernels.size()) + " kernels complete, " + std::to_string(running_) +
+           std::to_string(config_.program->kernels.size()) + " kernels complete, " + std::to_string(units_.running) +
            " running, " + std::to_string(ready_.size()) + " ready";
 }
 

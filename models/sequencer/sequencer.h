@@ -1,11 +1,9 @@
 // Sequencer: runs the step's kernels in the order that their dependences and the policy allow.
 //
 // Approximation: descriptors are on chip and prefetched, and all of a completion's consequences are worked out in one
-// edge; optimistic by a few cycles per kernel. A doorbell starts a step. Descriptors are prefetched, so a kernel whose
-// dependences completed is issued at the edge that learns of it, one kernel per sequencer.decode_cycles. `serial`:
-// program order, one kernel at a time. `overlap`: every kernel whose dependences are complete may start when its unit
-// is free, the one with the longest chain behind it first. A contraction takes all neighbouring free engines that its
-// descriptor calls useful; contractions with equally long chains share the free engines evenly.
+// edge; optimistic by a few cycles per kernel. A doorbell starts a step. A kernel whose dependences completed is issued
+// at the edge that learns of it, one kernel per sequencer.decode_cycles. Which one, and on which units, is the issue
+// policy's choice (issue_policy.h).
 #pragma once
 
 #include <array>
@@ -16,6 +14,7 @@
 
 #include "common/mailbox.h"
 #include "common/messages.h"
+#include "sequencer/issue_policy.h"
 
 namespace contraflow {
 
@@ -48,6 +47,7 @@ class Sequencer : public Block {
 public:
     struct Config {
         SchedulePolicy policy = SchedulePolicy::Overlap;
+        bool look_ahead = true;
         SequencerConfig sequencer;
         const Program* program = nullptr;
         int engines = 1;
@@ -93,10 +93,8 @@ private:
     bool take_completions();
     void complete(const KernelDone& done);
     bool issue();
-    bool issue_best();
-    [[nodiscard]] bool issue_kernel(std::uint32_t kernel, int sharers);
-    [[nodiscard]] int equally_urgent() const;
-    void start_kernel(std::uint32_t kernel, int first_unit, int units);
+    void start_kernel(const Issue& issue);
+    void occupy(const KernelRecord& record, bool busy);
     void insert_ready(std::uint32_t kernel);
 
     Config config_;
@@ -106,14 +104,14 @@ private:
 
     std::vector<std::vector<std::uint32_t>> dependents_;  // kernels that wait for a kernel
     std::vector<std::uint32_t> open_;                     // open dependences of each kernel
-    std::vector<std::uint32_t> ready_;                    // issuable kernels, best first
-    std::vector<std::size_t> record_of_;                  // record of each kernel of the present step
-    std::vector<bool> engine_busy_, vector_busy_;
-    bool dma_busy_ = false;
+    ReadyKernels ready_;
+    std::unique_ptr<IssuePolicyIf> policy_;
+    std::vector<std::size_t> record_of_;  // record of each kernel of the present step
+    Units units_;
     bool active_ = false;
-    bool blocked_ = false;  // no ready kernel finds a free unit
+    bool blocked_ = false;  // the policy waits for a completion
     std::uint32_t step_ = 0;
-    std::size_t running_ = 0, completed_ = 0;
+    std::size_t completed_ = 0;
     Cycle issue_allowed_ = 0;
     std::vector<KernelRecord> records_;
     std::size_t kept_records_ = 0;  // records of the first kept_steps steps

@@ -70,6 +70,7 @@ Machine::Machine(const sc_core::sc_module_name& name, const Config& config, cons
     makers.emplace_back([&] {
         Sequencer::Config sequencer_config;
         sequencer_config.policy = config.schedule_policy;
+        sequencer_config.look_ahead = config.schedule_look_ahead;
         sequencer_config.sequencer = config.sequencer;
         sequencer_config.program = &program;
         sequencer_config.engines = config.engine.count;

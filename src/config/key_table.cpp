@@ -322,7 +322,11 @@ KeyTable build_design_keys() {
         .word("policy", kPolicies,
               "serial: one kernel at a time; overlap: independent kernels side by side, merges and transfers ahead",
               MEMBER(schedule_policy))
-        .on_off("split", "spread the output tiles of one kernel over free engines", MEMBER(schedule_split));
+        .on_off("split", "spread the output tiles of one kernel over free engines", MEMBER(schedule_split))
+        .on_off("look_ahead",
+                "overlap: a contraction may wait for engines that are still busy, by their predicted ends, instead of "
+                "taking those that are free",
+                MEMBER(schedule_look_ahead));
 
     Section(table, "clock").whole("fabric_hz", "Hz", 1'000'000, 1'000'000'000, "fabric clock", MEMBER(fabric_hz));
 

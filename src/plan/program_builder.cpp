@@ -38,7 +38,6 @@ public:
         if (step_.sample != kNoTensor) {
             program_.sample = table_of(step_.sample, 0, step_.tensor(step_.sample).words());
         }
-        std::vector<std::uint64_t> cycles;
         program_.kernels.reserve(step_.kernels.size());
         program_.contractions.reserve(step_.kernels.size());
         for (std::size_t i = 0; i < step_.kernels.size(); ++i) {
@@ -49,13 +48,13 @@ public:
             command.macs = kernel.macs();
             command.phase = kernel.phase;
             command.kernel_class = kernel.kernel_class;
-            std::visit([&](const auto& work) { cycles.push_back(add(command, work)); }, kernel.work);
+            std::visit([&](const auto& work) { add(command, work); }, kernel.work);
             program_.kernels.push_back(std::move(command));
         }
         // Longest chain from each kernel to the end of the step.
         for (std::size_t i = program_.kernels.size(); i-- > 0;) {
             KernelCommand& command = program_.kernels[i];
-            command.priority += cycles[i];
+            command.priority += *std::min_element(command.cycles.begin() + 1, command.cycles.end());
             for (const std::uint32_t dependence : command.dependences) {
                 std::uint64_t& behind = program_.kernels[dependence].priority;
                 behind = std::max(behind, command.priority);
@@ -161,7 +160,7 @@ private:
         return shape;
     }
 
-    std::uint64_t add(KernelCommand& command, const Contraction& work) {
+    void add(KernelCommand& command, const Contraction& work) {
         ContractionCommand contraction;
         contraction.batch = work.batch;
         contraction.rows = work.rows;
@@ -191,10 +190,10 @@ private:
             command.gang_for.push_back(static_cast<int>(best));
         }
         program_.contractions.push_back(std::move(contraction));
-        return choice.cycles[best];
+        command.cycles = choice.cycles;
     }
 
-    std::uint64_t add(KernelCommand& command, const VectorKernel& work) {
+    void add(KernelCommand& command, const VectorKernel& work) {
         VectorCommand vector;
         std::uint64_t cycles = 0;
         for (const VectorSegment& segment : work.segments) {
@@ -218,10 +217,10 @@ private:
         command.unit = UnitKind::Vector;
         command.command = static_cast<std::uint32_t>(program_.vectors.size());
         program_.vectors.push_back(std::move(vector));
-        return cycles;
+        command.cycles = {0, cycles};
     }
 
-    std::uint64_t add(KernelCommand& command, const DmaTransfer& work) {
+    void add(KernelCommand& command, const DmaTransfer& work) {
         DmaCommand transfer;
         transfer.chip = table_of(work.tensor, work.offset, work.words);
         if (static_cast<std::int64_t>(transfer.chip.col.size()) != work.words && work.words > 1) {
@@ -238,8 +237,8 @@ private:
         command.command = static_cast<std::uint32_t>(program_.transfers.size());
         program_.transfers.push_back(std::move(transfer));
         const auto beat_words = std::max(1, config_.dma.beat_bytes / 4);
-        return static_cast<std::uint64_t>(work.words / beat_words + config_.dma.request_latency_cycles +
-                                          config_.dma.response_latency_cycles + 10);
+        command.cycles = {0, static_cast<std::uint64_t>(work.words / beat_words + config_.dma.request_latency_cycles +
+                                                        config_.dma.response_latency_cycles + 10)};
     }
 
     // Beats of all passes without memory conflicts, and their latencies: orders kernels, is reported nowhere.
