@@ -186,8 +186,8 @@ int train_command(const Arguments& args) {
     syntax.takes_design = true;
     const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
     syntax.options.add_options()("steps", text("N")->default_value("1"), "training steps");
-    syntax.options.add_options()("out", text("DIR"),
-                                 "write report.json, kernels.csv, memory.csv, memory_timeline.csv and effective.ini there");
+    syntax.options.add_options()(
+        "out", text("DIR"), "write report.json, kernels.csv, memory.csv, memory_timeline.csv and effective.ini there");
     syntax.options.add_options()("force", "replace a result that DIR holds");
     syntax.options.add_options()("mode", text("leap|clocked")->default_value("leap"),
                                  "how time advances; the results are the same");

@@ -52,7 +52,7 @@ TEST_CASE("the shell script ends at the fastest design that it has seen within t
         }
         return cycles_in(outcome.out);
     };
-    CHECK(search("12") > search("50"));  // the budget binds
+    CHECK(search("40") > search("150"));  // the budget binds
     CHECK(run_shell("CONTRAFLOW='" + kProgram + "' DATABASE='" + temp.file("none") + "' " + kSweeps +
                     "fastest-within.sh 0 -c " + kTiny + " --memory.parameters=bram")
               .status == 1);
@@ -79,7 +79,7 @@ TEST_CASE("the Python script finds the best of a small grid, and the budget bind
         }
     }
     CHECK(search("1000") == best);
-    CHECK(search("12") > best);
+    CHECK(search("40") > best);
 }
 
 TEST_CASE("the ready-made sweeps run") {

@@ -271,7 +271,7 @@ TEST_CASE("a point that cannot be is a row with its reason, and is run again on 
     CHECK(all[0]["status"] == "done");
     CHECK(all[0]["reason"].is_null());
     CHECK(all[1]["status"] == "failed");  // does not fit
-    CHECK(all[1]["reason"].get<std::string>().find("BRAM36") != std::string::npos);
+    CHECK(all[1]["reason"].get<std::string>().find("URAM") != std::string::npos);
     CHECK(all[1]["config"]["network"]["heads"] == 2);
     CHECK(all[2]["status"] == "failed");  // 5 heads of 24
     CHECK(all[2]["reason"].get<std::string>().find("network.heads") != std::string::npos);

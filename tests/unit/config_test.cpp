@@ -114,6 +114,9 @@ TEST_CASE("a key's binding changes exactly its own value") {
         if (key.type == "number") {
             return "0.5";
         }
+        if (key.type == "rules") {
+            return "*.core.*:bram";
+        }
         return "other";
     };
     for (const config::Key& key : config::design_keys()) {
@@ -270,7 +273,7 @@ TEST_CASE("a word outside the list is answered with the list") {
     CHECK(problem_of("network.flow", "bbt") ==
           "design.ini:2: network.flow: \"bbt\" is unknown; expected btt, tt or mm");
     CHECK(problem_of("memory.gradients", "ddr") ==
-          "design.ini:2: memory.gradients: \"ddr\" is unknown; expected auto, bram, uram or lutram");
+          "design.ini:2: memory.gradients: \"ddr\" is unknown; expected auto, bram, uram, lutram or dram");
 }
 
 TEST_CASE("lists refuse empty places, bad elements and wrong lengths") {
