@@ -152,10 +152,15 @@ private:
     // Predicted cycles lost to missing ports if the tensor came into the memory. Kernels that move two of a memory's
     // tensors hold two of its ports for each burst and wait for both; a memory that is busy at all is likelier to be so
     // when the tensor is needed than one that is not.
-    [[nodiscard]] float added_stalls(const Pool& pool, std::size_t tensor) const {
+    // From `enough` on it need not be exact.
+    [[nodiscard]] float added_stalls(const Pool& pool, std::size_t tensor, float enough) const {
+        const float enough_buckets = enough / static_cast<float>(bucket_cycles_);
         float buckets = 0;
         const auto ports = static_cast<float>(pool.geometry.ports);
         for (const Use& use : uses_[tensor]) {
+            if (buckets > enough_buckets) {
+                break;
+            }
             buckets += static_cast<float>(pool.tensors_of_kernel[use.kernel] * (use.last - use.first + 1)) * use.share;
             for (std::int32_t bucket = use.first; bucket <= use.last; ++bucket) {
                 const float moved = pool.moved[static_cast<std::size_t>(bucket)];
@@ -258,12 +263,13 @@ private:
         option.may_add = has_budget(request);
         if (!own_memories() || !request.group.empty()) {
             for (Pool& pool : pools_) {
-                std::int64_t begin = 0;
-                if (!accepts(pool, request) || !find_space(pool, request, begin)) {
+                if (!accepts(pool, request)) {
                     continue;
                 }
-                const float stalls = added_stalls(pool, request.tensor);
-                if (option.pool == nullptr || stalls < option.stalls) {
+                const float most = option.pool == nullptr ? std::numeric_limits<float>::max() : option.stalls;
+                const float stalls = added_stalls(pool, request.tensor, most);
+                std::int64_t begin = 0;
+                if (stalls < most && find_space(pool, request, begin)) {
                     option.pool = &pool;
                     option.begin = begin;
                     option.stalls = stalls;

@@ -1,6 +1,7 @@
 #include "plan/planner.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 
 #include "common/integer_math.h"
@@ -35,14 +36,27 @@ void find_peak(const Step& step, Plan& plan) {
     }
 }
 
-// A step with a place for every tensor.
-struct Attempt {
+// What all placements of a step have in common.
+struct Analysis {
     StreamedStep streamed;
     StepFacts facts;
+    std::vector<std::vector<std::int64_t>> splits;
+    std::vector<std::vector<std::uint32_t>> dependences;
+    std::vector<KernelSpan> spans;
+
+    Analysis(StreamedStep step, std::size_t first_tile, const Config& config)
+        : streamed(std::move(step)),
+          facts(streamed.step, first_tile),
+          splits(split_points(streamed.step)),
+          dependences(kernel_dependences(streamed.step, facts.uses, {})),
+          spans(predict_schedule(streamed.step, config, dependences)) {}
+};
+
+// A step with a place for every tensor.
+struct Attempt {
+    std::shared_ptr<Analysis> analysis;
     PlacedTensors placed;
     Plan plan;
-
-    Attempt(StreamedStep step, std::size_t first_tile) : streamed(std::move(step)), facts(streamed.step, first_tile) {}
 };
 
 class Planner {
@@ -56,35 +70,41 @@ public:
 
     PlannedStep plan() {
         Attempt attempt = fit(attempt_with(false));
-        std::vector<std::vector<std::uint32_t>> dependences =
-            kernel_dependences(attempt.streamed.step, attempt.facts.uses, succession_dependences(attempt));
-        find_peak(attempt.streamed.step, attempt.plan);
+        Step& step = attempt.analysis->streamed.step;
+        std::vector<std::vector<std::uint32_t>> dependences = std::move(attempt.analysis->dependences);
+        if (!attempt.placed.successions.empty()) {
+            dependences = kernel_dependences(step, attempt.analysis->facts.uses, succession_dependences(attempt));
+        }
+        find_peak(step, attempt.plan);
         PlannedStep planned;
-        planned.program = build_program(attempt.streamed.step, config_, attempt.plan, attempt.placed.rams, dependences);
+        planned.program = build_program(step, config_, attempt.plan, attempt.placed.rams, dependences);
         planned.plan = std::move(attempt.plan);
-        planned.step = std::move(attempt.streamed.step);
+        planned.step = std::move(step);
         return planned;
     }
 
 private:
-    [[nodiscard]] Attempt attempt_with(bool share) const {
-        Attempt attempt(
-            std::any_of(in_dram_.begin(), in_dram_.end(), [](bool dram) { return dram; })
-                ? stream_tensors(step_, in_dram_, config_.memory.stream_words, config_.memory.stream_buffers)
-                : on_chip(),
-            step_.tensors.size());
+    // Places the step with the tensors of in_dram_ in DRAM. REQUIRES: analysis_ is of these, or null.
+    [[nodiscard]] Attempt attempt_with(bool share) {
+        if (analysis_ == nullptr) {
+            const bool streams = std::any_of(in_dram_.begin(), in_dram_.end(), [](bool dram) { return dram; });
+            analysis_ = std::make_shared<Analysis>(
+                streams ? stream_tensors(step_, in_dram_, config_.memory.stream_words, config_.memory.stream_buffers)
+                        : on_chip(),
+                step_.tensors.size(), config_);
+        }
+        Attempt attempt;
+        attempt.analysis = analysis_;
+        const StreamedStep& streamed = analysis_->streamed;
         std::vector<TensorWish> wishes = wishes_;
-        wishes.resize(attempt.streamed.step.tensors.size());
-        const std::vector<std::vector<std::int64_t>> splits = split_points(attempt.streamed.step);
-        const std::vector<KernelSpan> spans = predict_schedule(
-            attempt.streamed.step, config_, kernel_dependences(attempt.streamed.step, attempt.facts.uses, {}));
-        attempt.placed = place_tensors({attempt.streamed.step, attempt.facts, spans, config_, wishes, splits,
-                                        attempt.streamed.dram_homes, attempt.streamed.buffers, share});
+        wishes.resize(streamed.step.tensors.size());
+        attempt.placed = place_tensors({streamed.step, analysis_->facts, analysis_->spans, config_, wishes,
+                                        analysis_->splits, streamed.dram_homes, streamed.buffers, share});
         Plan& plan = attempt.plan;
         plan.placements = attempt.placed.placements;
         plan.num_tensors = step_.tensors.size();
         plan.shares_space = share;
-        plan.dram_bytes = attempt.streamed.dram_bytes;
+        plan.dram_bytes = streamed.dram_bytes;
         for (const RamGeometry& ram : attempt.placed.rams) {
             plan.ram_blocks.push_back(blocks_of(ram));
             plan.blocks += plan.ram_blocks.back();
@@ -137,6 +157,7 @@ private:
                 in_dram_[candidates[moved++]] = true;
             }
             try {
+                analysis_ = nullptr;
                 attempt = attempt_with(may_share);
             } catch (const ConfigError&) {
                 // A kernel needs one of them whole: they all stay on chip, and the plan says what it lacks.
@@ -172,19 +193,17 @@ private:
 
     // A tensor that takes over another's words is first written after the other's last use.
     [[nodiscard]] static std::vector<std::vector<std::uint32_t>> succession_dependences(const Attempt& attempt) {
-        if (attempt.placed.successions.empty()) {
-            return {};
-        }
-        std::vector<std::vector<std::uint32_t>> users(attempt.streamed.step.tensors.size());
-        for (std::uint32_t kernel = 0; kernel < attempt.facts.uses.size(); ++kernel) {
-            const TensorUses& uses = attempt.facts.uses[kernel];
+        const std::vector<TensorUses>& all_uses = attempt.analysis->facts.uses;
+        std::vector<std::vector<std::uint32_t>> users(attempt.analysis->streamed.step.tensors.size());
+        for (std::uint32_t kernel = 0; kernel < all_uses.size(); ++kernel) {
+            const TensorUses& uses = all_uses[kernel];
             for (const auto* ids : {&uses.reads, &uses.writes, &uses.read_modify_writes}) {
                 for (const TensorId id : *ids) {
                     users[index_of(id)].push_back(kernel);
                 }
             }
         }
-        std::vector<std::vector<std::uint32_t>> earlier(attempt.facts.uses.size());
+        std::vector<std::vector<std::uint32_t>> earlier(all_uses.size());
         for (const auto& [before, after] : attempt.placed.successions) {
             std::vector<std::uint32_t>& own = earlier[users[after].front()];
             own.insert(own.end(), users[before].begin(), users[before].end());
@@ -197,6 +216,7 @@ private:
     const PlanOptions& options_;
     std::vector<TensorWish> wishes_;
     std::vector<bool> in_dram_;
+    std::shared_ptr<Analysis> analysis_;
 };
 
 }  // namespace
