@@ -23,7 +23,7 @@ constexpr std::int64_t kBuckets = 2048;  // of the step's time
 constexpr float kWriteBackShare = 0.5F;  // of a contraction's time, for a port that only write-back needs
 constexpr float kDmaShare = 0.5F;
 constexpr float kCrowding = 0.2F;             // of a cycle, for every other tensor moved meanwhile
-constexpr float kWorthAMemory = 1.0F / 2048;  // of the step's cycles: stalls that justify a memory more
+constexpr float kWorthAMemory = 1.0F / 4096;  // of the step's cycles: stalls that justify a memory more
 
 RamPlace class_place(TensorClass tensor_class, const MemoryPolicy& memory) {
     switch (tensor_class) {
