@@ -2,6 +2,8 @@
 
 #include "common/sim_check.h"
 
+#include <new>
+
 namespace contraflow {
 
 OnChipMemory::OnChipMemory(const sc_core::sc_module_name& name, const std::vector<RamGeometry>& rams, RamKind kind)
@@ -9,7 +11,10 @@ OnChipMemory::OnChipMemory(const sc_core::sc_module_name& name, const std::vecto
     port_in.bind(*this);
     for (std::size_t i = 0; i < rams.size(); ++i) {
         if (rams[i].kind == kind) {
-            words_[i].assign(static_cast<std::size_t>(rams[i].words()), 0.0F);
+            words_[i].reset(static_cast<float*>(std::calloc(static_cast<std::size_t>(rams[i].words()), sizeof(float))));
+            if (words_[i] == nullptr && rams[i].words() > 0) {
+                throw std::bad_alloc();
+            }
         }
     }
 }
@@ -20,7 +25,7 @@ const RamGeometry& OnChipMemory::geometry(RamId ram) const {
 
 float* OnChipMemory::words(RamId ram) {
     SIM_CHECK(rams_[index_of(ram)].kind == kind_, name() << " holds no memory " << index_of(ram));
-    return words_[index_of(ram)].data();
+    return words_[index_of(ram)].get();
 }
 
 void OnChipMemory::record_read(RamId ram, std::int64_t words, std::int64_t row_accesses, std::int64_t conflict_cycles) {

@@ -10,6 +10,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -39,9 +41,15 @@ public:
     [[nodiscard]] const RamStats& stats(RamId ram) const { return stats_[index_of(ram)]; }
 
 private:
+    // All zero, and no memory of the host until a word of the page is used: a run without values uses few.
+    struct Free {
+        void operator()(float* words) const { std::free(words); }
+    };
+    using Words = std::unique_ptr<float, Free>;
+
     const std::vector<RamGeometry>& rams_;
     RamKind kind_;
-    std::vector<std::vector<float>> words_;  // by memory; empty for memories of another kind
+    std::vector<Words> words_;  // by memory; null for memories of another kind
     std::vector<RamStats> stats_;
 };
 
