@@ -19,11 +19,13 @@ SEED := 1
 fuzz: build
 	$(RELEASE)/tests/system/fuzz_modes $(N) $(SEED)
 
-# Eigen gives the arithmetic floor to compare with.
+# Eigen gives the arithmetic floor to compare with. The whole sweep: make bench POINTS=10000.
+POINTS := 1000
 bench:
 	@cmake/install_packages.sh libeigen3-dev
 	@$(MAKE) --no-print-directory build
 	$(RELEASE)/bench/contraflow_bench
+	bench/sweep.sh $(PROGRAM) configs/u50-2enc.ini $(POINTS)
 
 build: deps
 	@cmake --preset release --log-level=WARNING
