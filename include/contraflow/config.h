@@ -78,6 +78,7 @@ struct Partition {
     Kind kind = Kind::Cyclic;
     int banks = 1;
 };
+[[nodiscard]] std::string to_string(const Partition& partition);  // as memory.tensors has it: cyclic.0=12
 
 // What memory.tensors says of the tensors whose names match a pattern; what it leaves open the other keys decide.
 struct TensorRule {

@@ -1,6 +1,7 @@
 // Where every tensor lives, and what the machine executes: the outcome of planning a step for a configuration.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -53,6 +54,9 @@ struct BlockCount {
     BlockCount& operator+=(const BlockCount& other);
 };
 
+// On-chip words of each class of tensor that are alive while a kernel runs, in program order; padding excluded.
+using AliveWords = std::array<std::int64_t, kNumTensorClasses>;
+
 struct Plan {
     std::vector<Placement> placements;   // by tensor
     std::size_t num_tensors = 0;         // of the step as built; those that follow are tiles of tensors in DRAM
@@ -60,6 +64,7 @@ struct Plan {
     BlockCount blocks;                   // in total
     bool shares_space = false;           // tensors with disjoint lifetimes overlap
     std::int64_t dram_bytes = 0;         // of tensors that live in DRAM
+    std::vector<AliveWords> alive;       // by kernel
     std::int64_t peak_words = 0;         // most on-chip words alive at one time, padding excluded
     std::int32_t peak_kernel = 0;        // where that is
     std::vector<std::string> overflows;  // one line per kind of memory that the device lacks, empty if it fits

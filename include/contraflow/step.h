@@ -20,6 +20,7 @@ inline constexpr TensorId kNoTensor = TensorId{0xffffffffU};
 }
 
 enum class TensorClass { Parameter, Gradient, Activation, Scratch, Buffer };
+inline constexpr std::size_t kNumTensorClasses = 5;
 enum class ElementType { F32, I32 };
 
 // A named array of 32-bit words, row-major.
@@ -194,6 +195,7 @@ struct Step {
     TensorId loss = kNoTensor;  // intent, slot, total
     std::int64_t seq_len = 0;
 
+    [[nodiscard]] std::int64_t macs() const;  // of all kernels
     [[nodiscard]] const Tensor& tensor(TensorId id) const { return tensors[index_of(id)]; }
     [[nodiscard]] TensorId find(const std::string& name) const;  // also by alias; kNoTensor if there is none
 

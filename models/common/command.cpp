@@ -2,6 +2,10 @@
 
 namespace contraflow {
 
+const char* to_string(RamKind kind) {
+    return kind == RamKind::Lutram ? "lutram" : kind == RamKind::Bram ? "bram" : "uram";
+}
+
 void AccessTable::find_runs() {
     const auto step_of = [](const std::vector<std::int32_t>& table) -> std::int64_t {
         const std::int64_t step = table.size() > 1 ? table[1] : 0;

@@ -21,6 +21,7 @@ enum class RamId : std::uint32_t {};
 }
 
 enum class RamKind { Lutram, Bram, Uram };
+[[nodiscard]] const char* to_string(RamKind kind);  // lutram, bram, uram
 
 // One on-chip memory: `banks` banks side by side, each `rows` rows of `lanes` 32-bit words, `ports` ports per bank.
 // Word address a is in bank (a / lanes) mod banks, row a / (lanes * banks). A port delivers one row of each bank per

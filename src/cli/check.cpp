@@ -25,14 +25,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::array kFlows{std::pair{Flow::Btt, "btt"}, std::pair{Flow::Tt, "tt"}, std::pair{Flow::Mm, "mm"}};
 
-std::int64_t macs_of(const Step& step) {
-    std::int64_t macs = 0;
-    for (const Kernel& kernel : step.kernels) {
-        macs += kernel.macs();
-    }
-    return macs;
-}
-
 // A design with one thing changed, planned.
 struct Variant {
     std::string name;
@@ -46,7 +38,7 @@ Variant plan_variant(std::string name, const Config& config, const PlanOptions& 
     variant.name = std::move(name);
     try {
         const Step step = build_training_step(config);
-        variant.macs = macs_of(step);
+        variant.macs = step.macs();
         const PlannedStep planned = plan_step(step, config, options);
         variant.memory = make_memory_report(config, planned.step, planned.plan, planned.program, false);
     } catch (const ConfigError& error) {
@@ -55,10 +47,15 @@ Variant plan_variant(std::string name, const Config& config, const PlanOptions& 
     return variant;
 }
 
-// The same network under each flow, everything else as configured.
-std::vector<Variant> by_flow(const Config& config) {
+// The same network under each flow, everything else as configured. `own`: the design itself, already planned.
+std::vector<Variant> by_flow(const Config& config, const Variant& own) {
     std::vector<Variant> variants;
     for (const auto& [flow, name] : kFlows) {
+        if (flow == config.network.flow) {
+            variants.push_back(own);
+            variants.back().name = name;
+            continue;
+        }
         Config other = config;
         other.network.flow = flow;
         variants.push_back(plan_variant(name, other));
@@ -177,7 +174,7 @@ int check_command(const Arguments& args) {
     const Step step = build_training_step(config);
     const PlannedStep planned = plan_step(step, config);
     const MemoryReport memory = make_memory_report(config, planned.step, planned.plan, planned.program, allow);
-    const std::vector<Variant> flows = by_flow(config);
+    const std::vector<Variant> flows = by_flow(config, {"", step.macs(), memory, ""});
     const std::vector<Variant> layouts = by_layout(config);
     if (line->has("json")) {
         Json json;

@@ -7,7 +7,14 @@
 
 #include "config/values.h"
 
-namespace contraflow::config {
+namespace contraflow {
+
+std::string to_string(const Partition& partition) {
+    return fmt::format("{}.{}={}", partition.kind == Partition::Kind::Block ? "block" : "cyclic", partition.dimension,
+                       partition.banks);
+}
+
+namespace config {
 
 const Words<RamPlace> kPlaces{{"auto", RamPlace::Auto},
                               {"bram", RamPlace::Bram},
@@ -101,8 +108,7 @@ std::string tensor_rules_text(const std::vector<TensorRule>& rules) {
             }
         }
         for (const Partition& partition : rule.partitions) {
-            text += fmt::format(":{}.{}={}", partition.kind == Partition::Kind::Block ? "block" : "cyclic",
-                                partition.dimension, partition.banks);
+            text += ":" + to_string(partition);
         }
         if (rule.reshape != 0) {
             text += fmt::format(":reshape={}", rule.reshape);
@@ -114,4 +120,5 @@ std::string tensor_rules_text(const std::vector<TensorRule>& rules) {
     return text;
 }
 
-}  // namespace contraflow::config
+}  // namespace config
+}  // namespace contraflow

@@ -185,14 +185,14 @@ private:
             request.lanes = std::max(1, wish.reshape);
             request.banks = static_cast<int>(partition_banks(wish.partitions));
             request.levels = make_partitioned_levels(tensor, in_.splits[i], wish.partitions, request.lanes);
+            std::vector<std::string> parts;
             for (const Partition& partition : wish.partitions) {
-                request.layout += fmt::format("{}{}.{}={}", request.layout.empty() ? "" : " ",
-                                              partition.kind == Partition::Kind::Block ? "block" : "cyclic",
-                                              partition.dimension, partition.banks);
+                parts.push_back(to_string(partition));
             }
             if (wish.reshape > 0) {
-                request.layout += fmt::format("{}reshape={}", request.layout.empty() ? "" : " ", wish.reshape);
+                parts.push_back(fmt::format("reshape={}", wish.reshape));
             }
+            request.layout = fmt::format("{}", fmt::join(parts, " "));
         } else {
             const bool skewed = memory_.layout == LayoutPolicy::Auto;
             request.lanes = request.kind == RamKind::Uram && memory_.banks > 1 ? kUramLanes : 1;
@@ -335,8 +335,8 @@ private:
             throw ConfigError(fmt::format(
                 "memory.tensors: group {} holds {} in {} banks of {} words; {} wants {} of {} in {}; expected one "
                 "layout",
-                request.group, kind_name(pool.geometry.kind), pool.geometry.banks, pool.geometry.lanes,
-                in_.step.tensors[request.tensor].name, request.banks, request.lanes, kind_name(request.kind)));
+                request.group, to_string(pool.geometry.kind), pool.geometry.banks, pool.geometry.lanes,
+                in_.step.tensors[request.tensor].name, request.banks, request.lanes, to_string(request.kind)));
         }
         return same;
     }
@@ -358,11 +358,6 @@ private:
             }
         }
         return named || begin + request.words <= pool.capacity;
-    }
-
-    [[nodiscard]] static const char* kind_name(RamKind kind) {
-        static constexpr std::array kNames{"lutram", "bram", "uram"};
-        return kNames[static_cast<std::size_t>(kind)];
     }
 
     Pool& add_pool(const Request& request) {
@@ -391,7 +386,7 @@ private:
         pool.geometry.rows = rows;
         pool.capacity = rows * pool.width();
         int& number = numbers_[static_cast<std::size_t>(request.kind)];
-        pool.geometry.name = fmt::format("{}{}", kind_name(request.kind), number++);
+        pool.geometry.name = fmt::format("{}{}", to_string(request.kind), number++);
         pool.moved.assign(static_cast<std::size_t>(kBuckets), 0.0F);
         pool.tensors_of_kernel.assign(in_.step.kernels.size(), 0);
         used_ += blocks_of(pool.geometry);

@@ -18,19 +18,25 @@ namespace contraflow {
 namespace {
 
 void find_peak(const Step& step, Plan& plan) {
-    std::vector<std::int64_t> change(step.kernels.size() + 1, 0);
+    // First what comes and goes at each kernel, then what is there.
+    plan.alive.assign(step.kernels.size() + 1, {});
     for (std::size_t i = 0; i < step.tensors.size(); ++i) {
         const Placement& placement = plan.placements[i];
         if (!placement.in_dram()) {
-            change[static_cast<std::size_t>(placement.first_kernel)] += step.tensors[i].words();
-            change[static_cast<std::size_t>(placement.last_kernel) + 1] -= step.tensors[i].words();
+            const auto tensor_class = static_cast<std::size_t>(step.tensors[i].tensor_class);
+            plan.alive[static_cast<std::size_t>(placement.first_kernel)][tensor_class] += step.tensors[i].words();
+            plan.alive[static_cast<std::size_t>(placement.last_kernel) + 1][tensor_class] -= step.tensors[i].words();
         }
     }
-    std::int64_t alive = 0;
-    for (std::size_t kernel = 0; kernel < step.kernels.size(); ++kernel) {
-        alive += change[kernel];
-        if (alive > plan.peak_words) {
-            plan.peak_words = alive;
+    plan.alive.pop_back();
+    for (std::size_t kernel = 0; kernel < plan.alive.size(); ++kernel) {
+        std::int64_t words = 0;
+        for (std::size_t c = 0; c < kNumTensorClasses; ++c) {
+            plan.alive[kernel][c] += kernel > 0 ? plan.alive[kernel - 1][c] : 0;
+            words += plan.alive[kernel][c];
+        }
+        if (words > plan.peak_words) {
+            plan.peak_words = words;
             plan.peak_kernel = static_cast<std::int32_t>(kernel);
         }
     }

@@ -25,7 +25,7 @@ StepFacts::StepFacts(const Step& step, std::size_t first_tile) {
         const bool passing =
             tensor_class == TensorClass::Activation || tensor_class == TensorClass::Scratch || i >= first_tile;
         if (!passing || lifetimes[i].second < 0) {
-            lifetimes[i] = {0, std::max(end, 0)};
+            lifetimes[i] = {0, end};
         }
     }
 }

@@ -343,7 +343,6 @@ private:
             note(others, segment.out.at(0).tensor, false, true);
         }
         const std::int64_t most = std::max<std::int64_t>(1, tile_words_ / segment.cols);
-        pinned_.clear();
         const bool cut = segment.rows > most;
         if (cut && !others.empty() && words(others.front().tensor) > tile_words_) {
             refuse(others.front().tensor);

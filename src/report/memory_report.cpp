@@ -34,26 +34,17 @@ std::int64_t bits_of(const BlockCount& blocks) {
 }
 
 std::size_t class_index(TensorClass tensor_class) {
-    return static_cast<std::size_t>(std::find(kClasses.begin(), kClasses.end(), tensor_class) - kClasses.begin());
+    return static_cast<std::size_t>(tensor_class);
 }
 
 std::vector<MemoryAtKernel> make_timeline(const Step& step, const Plan& plan) {
-    std::vector<MemoryAtKernel> timeline(step.kernels.size());
-    for (std::size_t i = 0; i < timeline.size(); ++i) {
-        timeline[i].kernel = step.kernels[i].name;
-        timeline[i].bytes.assign(kClasses.size(), 0);
-    }
-    for (std::size_t i = 0; i < step.tensors.size(); ++i) {
-        const Placement& placement = plan.placements[i];
-        if (placement.in_dram()) {
-            continue;
+    std::vector<MemoryAtKernel> timeline;
+    for (std::size_t kernel = 0; kernel < plan.alive.size(); ++kernel) {
+        MemoryAtKernel at{step.kernels[kernel].name, {}};
+        for (const std::int64_t words : plan.alive[kernel]) {
+            at.bytes.push_back(words * kWordBytes);
         }
-        for (std::int32_t kernel = placement.first_kernel; kernel <= placement.last_kernel; ++kernel) {
-            if (static_cast<std::size_t>(kernel) < timeline.size()) {
-                timeline[static_cast<std::size_t>(kernel)].bytes[class_index(step.tensors[i].tensor_class)] +=
-                    step.tensors[i].words() * kWordBytes;
-            }
-        }
+        timeline.push_back(std::move(at));
     }
     return timeline;
 }
@@ -93,10 +84,6 @@ BlockShare& BlockShare::operator+=(const BlockShare& other) {
 
 std::int64_t MemoryAtKernel::total() const {
     return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
-}
-
-const char* to_string(RamKind kind) {
-    return kind == RamKind::Lutram ? "lutram" : kind == RamKind::Bram ? "bram" : "uram";
 }
 
 std::int64_t MemoryReport::bytes_of(TensorClass tensor_class) const {

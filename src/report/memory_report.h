@@ -100,6 +100,4 @@ struct KernelTimes {
 void add_simulated_peaks(const Step& step, const Plan& plan, const std::vector<KernelTimes>& kernels,
                          MemoryReport& report);
 
-[[nodiscard]] const char* to_string(RamKind kind);
-
 }  // namespace contraflow

@@ -134,6 +134,11 @@ std::int64_t Kernel::bytes() const {
     return 4 * std::visit([](const auto& any) { return words_touched(any); }, work);
 }
 
+std::int64_t Step::macs() const {
+    return std::accumulate(kernels.begin(), kernels.end(), std::int64_t{0},
+                           [](std::int64_t sum, const Kernel& kernel) { return sum + kernel.macs(); });
+}
+
 TensorId Step::find(const std::string& name) const {
     for (std::size_t i = 0; i < tensors.size(); ++i) {
         if (tensors[i].name == name) {

@@ -6,19 +6,12 @@
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "support/temporary_folder.h"
 
 namespace contraflow::test {
-
-inline std::string file_bytes(const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
 
 struct Outcome {
     int status = -1;
@@ -36,7 +29,7 @@ inline Outcome run_shell(const std::string& command) {
     const TemporaryFolder temp;
     const int status =
         std::system(("{ " + command + "\n} >" + temp.file("out") + " 2>" + temp.file("err") + " </dev/null").c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, file_bytes(temp.file("out")), file_bytes(temp.file("err"))};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_bytes(temp.file("out")), read_bytes(temp.file("err"))};
 }
 
 // Runs the program with these arguments, in a shell's syntax.

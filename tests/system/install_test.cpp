@@ -10,8 +10,8 @@
 #include "support/temporary_folder.h"
 
 using contraflow::test::contraflow_program;
-using contraflow::test::file_bytes;
 using contraflow::test::Outcome;
+using contraflow::test::read_bytes;
 using contraflow::test::run_shell;
 using contraflow::test::TemporaryFolder;
 using nlohmann::json;

@@ -14,7 +14,7 @@
 
 #include "contraflow/safetensors.h"
 #include "support/program_under_test.h"
-#include "unit/temp_folder.h"
+#include "support/temporary_folder.h"
 
 using contraflow::make_f32;
 using contraflow::read_safetensors;
@@ -23,7 +23,7 @@ using contraflow::write_safetensors;
 using contraflow::test::contraflow_program;
 using contraflow::test::Outcome;
 using contraflow::test::read_bytes;
-using contraflow::test::TempFolder;
+using contraflow::test::TemporaryFolder;
 using nlohmann::json;
 
 namespace {
@@ -227,25 +227,25 @@ TEST_CASE("a report has every field that scripts rely on") {
 }
 
 TEST_CASE("the same command gives the same bytes apart from the host object") {
-    const TempFolder temp;
+    const TemporaryFolder temp;
     const auto run = [&](const std::string& name) {
-        const Outcome outcome = contraflow_program("run" + kTiny + "--steps 2 --json --out " + temp.path(name));
-        CHECK(without_host(json::parse(read_bytes(temp.path(name + "/report.json")))) ==
+        const Outcome outcome = contraflow_program("run" + kTiny + "--steps 2 --json --out " + temp.file(name));
+        CHECK(without_host(json::parse(read_bytes(temp.file(name + "/report.json")))) ==
               without_host(outcome.report()));
         return without_host(outcome.report()).dump();
     };
     CHECK(run("first") == run("second"));
     for (const char* file : {"kernels.csv", "memory.csv", "memory_timeline.csv", "effective.ini"}) {
-        CHECK(read_bytes(temp.path("first/") + file) == read_bytes(temp.path("second/") + file));
-        CHECK_FALSE(read_bytes(temp.path("first/") + file).empty());
+        CHECK(read_bytes(temp.file("first/") + file) == read_bytes(temp.file("second/") + file));
+        CHECK_FALSE(read_bytes(temp.file("first/") + file).empty());
     }
 }
 
 TEST_CASE("the effective configuration reproduces the run") {
-    const TempFolder temp;
+    const TemporaryFolder temp;
     const json first =
-        contraflow_program("run" + kTiny + "--json --engine.count=2 --train.seed=7 --out " + temp.path("out")).report();
-    const json again = contraflow_program("run --json -c " + temp.path("out/effective.ini")).report();
+        contraflow_program("run" + kTiny + "--json --engine.count=2 --train.seed=7 --out " + temp.file("out")).report();
+    const json again = contraflow_program("run --json -c " + temp.file("out/effective.ini")).report();
     CHECK(without_host(first) == without_host(again));
 }
 
@@ -291,12 +291,12 @@ TEST_CASE("a long run lists the kernels of its first and last step, and counts a
 }
 
 TEST_CASE("saving and going on from there equals one longer run") {
-    const TempFolder temp;
+    const TemporaryFolder temp;
     const json whole = contraflow_program("run" + kTiny + "--steps 4 --json").report();
     const json first =
-        contraflow_program("run" + kTiny + "--steps 2 --json --save " + temp.path("half.safetensors")).report();
+        contraflow_program("run" + kTiny + "--steps 2 --json --save " + temp.file("half.safetensors")).report();
     const json second =
-        contraflow_program("run" + kTiny + "--steps 2 --json --data.first=2 --init " + temp.path("half.safetensors"))
+        contraflow_program("run" + kTiny + "--steps 2 --json --data.first=2 --init " + temp.file("half.safetensors"))
             .report();
     CHECK(first["loss"][0] == whole["loss"][0]);
     CHECK(first["loss"][1] == whole["loss"][1]);
@@ -361,7 +361,7 @@ TEST_CASE("kernels that run one after another have the planned peaks of memory")
 }
 
 TEST_CASE("a design that does not fit is named with what overflows, and simulated only when allowed") {
-    const TempFolder temp;
+    const TemporaryFolder temp;
     std::string device = read_bytes(kConfigs + "devices/u50.ini");
     for (const auto& [from, to] :
          {std::pair<std::string, std::string>{"available_bram36 = 1163", "available_bram36 = 1"},
@@ -378,11 +378,11 @@ TEST_CASE("a design that does not fit is named with what overflows, and simulate
     CHECK(check.err.find(" too many") != std::string::npos);
     CHECK(contraflow_program("check --allow-overflow" + design).status == 0);
 
-    const Outcome run = contraflow_program("run" + design + "--out " + temp.path("out"));
+    const Outcome run = contraflow_program("run" + design + "--out " + temp.file("out"));
     CHECK(run.status == 2);
     CHECK(run.out.empty());
     CHECK(run.err.find("--allow-overflow simulates it anyway") != std::string::npos);
-    CHECK_FALSE(std::filesystem::exists(temp.path("out")));
+    CHECK_FALSE(std::filesystem::exists(temp.file("out")));
 
     const json allowed = contraflow_program("run --json --allow-overflow" + design).report();
     CHECK(allowed["memory"]["allow_overflow"] == true);
@@ -404,21 +404,21 @@ TEST_CASE("wrong options are refused with what would be right") {
 }
 
 TEST_CASE("data that cannot be used is refused by the key that named it") {
-    const TempFolder temp;
+    const TemporaryFolder temp;
     check_refused("run" + kTiny + "--data.path=/nowhere", {"--data.path=/nowhere: ", "no such folder"});
     check_refused("run" + kTiny + "--data.split=tset", {"--data.split=tset: ", "no such folder"});
     check_refused("run" + kTiny + "--data.first=600", {"--data.first=600: ", "which holds 600: expected 0 to 599"});
     temp.write("train/seq.in", "one two\n");
     temp.write("train/seq.out", "O\n");
     temp.write("train/label", "x\n");
-    check_refused("run" + kTiny + "--data.path=" + temp.path(), {"seq.out:1: 1 tags for the 2 words"});
+    check_refused("run" + kTiny + "--data.path=" + temp.path().string(), {"seq.out:1: 1 tags for the 2 words"});
 }
 
 TEST_CASE("a checkpoint that does not fit is refused with the tensor") {
-    const TempFolder temp;
-    const std::string good = temp.path("good.safetensors");
+    const TemporaryFolder temp;
+    const std::string good = temp.file("good.safetensors");
     REQUIRE(contraflow_program("run" + kTiny + "--save " + good).status == 0);
-    const std::string bad = temp.path("bad.safetensors");
+    const std::string bad = temp.file("bad.safetensors");
     const std::string with_bad = "run" + kTiny + "--init " + bad;
 
     TensorFile missing = read_safetensors(good);
@@ -436,37 +436,38 @@ TEST_CASE("a checkpoint that does not fit is refused with the tensor") {
     check_refused(with_bad, {bad});
     temp.write("bad.safetensors", std::string("\xff\xff\x0f\0\0\0\0\0{}", 10));
     check_refused(with_bad, {bad, "reaches beyond the file"});
-    check_refused("run" + kTiny + "--init " + temp.path("none"), {temp.path("none"), "no such file"});
-    check_refused("run" + kTiny + "--init " + temp.path(), {temp.path()});
+    check_refused("run" + kTiny + "--init " + temp.file("none"), {temp.file("none"), "no such file"});
+    check_refused("run" + kTiny + "--init " + temp.path().string(), {temp.path().string()});
 }
 
 TEST_CASE("outputs that cannot be written are refused before the simulation") {
-    const TempFolder temp;
+    const TemporaryFolder temp;
     const std::string file = temp.write("file", "x");
     check_refused("run" + kTiny + "--out " + file, {"--out " + file + ": is a file, expected a folder"});
     check_refused("run" + kTiny + "--out /proc/contraflow", {"--out /proc/contraflow: /proc cannot be written to"});
-    check_refused("run" + kTiny + "--save " + temp.path(), {"is a folder, expected the name of a file"});
-    check_refused("run" + kTiny + "--save " + temp.path("no/file"), {"there is no folder"});
-    check_refused("run" + kTiny + "--values off --save " + temp.path("new"), {"nothing is trained with --values off"});
-    CHECK_FALSE(std::filesystem::exists(temp.path("new")));
+    check_refused("run" + kTiny + "--save " + temp.path().string(), {"is a folder, expected the name of a file"});
+    check_refused("run" + kTiny + "--save " + temp.file("no/file"), {"there is no folder"});
+    check_refused("run" + kTiny + "--values off --save " + temp.file("new"), {"nothing is trained with --values off"});
+    CHECK_FALSE(std::filesystem::exists(temp.file("new")));
 }
 
 TEST_CASE("a result is replaced only with --force") {
-    const TempFolder temp;
-    const std::string out = "run" + kTiny + "--out " + temp.path("out");
+    const TemporaryFolder temp;
+    const std::string out = "run" + kTiny + "--out " + temp.file("out");
     REQUIRE(contraflow_program(out).status == 0);
-    const std::string before = read_bytes(temp.path("out/report.json"));
+    const std::string before = read_bytes(temp.file("out/report.json"));
     check_refused(out + " --steps 2", {"holds a result already", "--force replaces it"});
-    CHECK(read_bytes(temp.path("out/report.json")) == before);
+    CHECK(read_bytes(temp.file("out/report.json")) == before);
     CHECK(contraflow_program(out + " --steps 2 --force").status == 0);
-    CHECK(json::parse(read_bytes(temp.path("out/report.json")))["steps"] == 2);
-    const std::filesystem::directory_iterator files(temp.path("out"));
+    CHECK(json::parse(read_bytes(temp.file("out/report.json")))["steps"] == 2);
+    const std::filesystem::directory_iterator files(temp.file("out"));
     CHECK(std::distance(begin(files), end(files)) == 5);
 }
 
 TEST_CASE("without --out no file is written") {
-    const TempFolder temp;
-    const std::string command = "cd " + temp.path() + " && " + CONTRAFLOW_PROGRAM + " run" + kTiny + " >/dev/null";
+    const TemporaryFolder temp;
+    const std::string command =
+        "cd " + temp.path().string() + " && " + CONTRAFLOW_PROGRAM + " run" + kTiny + " >/dev/null";
     CHECK(std::system(command.c_str()) == 0);
-    CHECK(std::filesystem::is_empty(temp.path()));
+    CHECK(std::filesystem::is_empty(temp.path().string()));
 }

@@ -18,8 +18,8 @@
 #include "support/temporary_folder.h"
 
 using contraflow::test::contraflow_program;
-using contraflow::test::file_bytes;
 using contraflow::test::Outcome;
+using contraflow::test::read_bytes;
 using contraflow::test::run_shell;
 using contraflow::test::TemporaryFolder;
 using nlohmann::json;
@@ -129,9 +129,9 @@ TEST_CASE("one job and four jobs give the same rows, and a rerun changes nothing
     CHECK(one == rows(temp.file("four")));
     CHECK(json::parse(one).size() == 24);
 
-    const std::string bytes = file_bytes(temp.file("one"));
+    const std::string bytes = read_bytes(temp.file("one"));
     sweep(kPoints + "--jobs 2" + database(temp.file("one")));
-    CHECK(file_bytes(temp.file("one")) == bytes);
+    CHECK(read_bytes(temp.file("one")) == bytes);
 }
 
 TEST_CASE("a row holds what a run of the same design reports") {
@@ -256,7 +256,7 @@ TEST_CASE("a later command with more values adds the new points, in the order of
 TEST_CASE("a point that cannot be is a row with its reason, and is run again on demand only") {
     const TemporaryFolder temp;
     const std::string path = temp.file("db");
-    std::string small = file_bytes(kSource + "/tests/system/small_device.ini");
+    std::string small = read_bytes(kSource + "/tests/system/small_device.ini");
     for (const char* block : {"bram36 = 8", "urams = 2"}) {
         for (std::size_t at = small.find(block); at != std::string::npos; at = small.find(block, at)) {
             small.replace(at, std::string(block).size(), std::string(block, std::strlen(block) - 1) + "1");
@@ -323,9 +323,9 @@ TEST_CASE("shards through GNU parallel merge to the rows of the undivided sweep"
     REQUIRE(outcome.status == 0);
     CHECK(rows(temp.file("merged")) == rows(temp.file("whole")));
     // It is the undivided sweep's database: the same command finds all done.
-    const std::string bytes = file_bytes(temp.file("merged"));
+    const std::string bytes = read_bytes(temp.file("merged"));
     sweep(kPoints + "--values off" + database(temp.file("merged")));
-    CHECK(file_bytes(temp.file("merged")) == bytes);
+    CHECK(read_bytes(temp.file("merged")) == bytes);
 }
 
 TEST_CASE("a merge of some shards is finished by the sweep's command, and foreign shards are refused") {

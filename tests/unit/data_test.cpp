@@ -11,7 +11,7 @@
 #include "contraflow/safetensors.h"
 #include "data/counter_random.h"
 #include "data/text_lines.h"
-#include "temp_folder.h"
+#include "support/temporary_folder.h"
 
 using contraflow::Config;
 using contraflow::ConfigError;
@@ -20,7 +20,7 @@ using contraflow::DataCounts;
 using contraflow::Dataset;
 using contraflow::Sample;
 using contraflow::test::read_bytes;
-using contraflow::test::TempFolder;
+using contraflow::test::TemporaryFolder;
 
 namespace {
 
@@ -29,21 +29,21 @@ using Texts = std::vector<std::string>;
 
 const std::string kOwnData = std::string(CONTRAFLOW_SOURCE_DIR) + "/traces/atis_like";
 
-void write_split(const TempFolder& folder, const std::string& split, const std::string& words, const std::string& tags,
-                 const std::string& intents) {
+void write_split(const TemporaryFolder& folder, const std::string& split, const std::string& words,
+                 const std::string& tags, const std::string& intents) {
     folder.write(split + "/seq.in", words);
     folder.write(split + "/seq.out", tags);
     folder.write(split + "/label", intents);
 }
 
 // A data set with the given training split and room for it.
-Config small_config(const TempFolder& folder) {
+Config small_config(const TemporaryFolder& folder) {
     Config config;
     config.network.seq_len = 5;
     config.network.vocab = 20;
     config.network.slots = 8;
     config.network.intents = 4;
-    config.data.path = folder.path();
+    config.data.path = folder.path().string();
     return config;
 }
 
@@ -58,11 +58,11 @@ Texts load_errors(const Config& config) {
 
 // Errors of a training split of these files, with the folder's name taken out.
 Texts split_errors(const std::string& words, const std::string& tags, const std::string& intents) {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     write_split(folder, "train", words, tags, intents);
     Texts lines = load_errors(small_config(folder));
     for (std::string& line : lines) {
-        const std::string base = folder.path("train/");
+        const std::string base = folder.file("train/");
         for (std::size_t at = line.find(base); at != std::string::npos; at = line.find(base)) {
             line.erase(at, base.size());
         }
@@ -92,7 +92,7 @@ Texts lines_of(const std::string& path) {
 }  // namespace
 
 TEST_CASE("ids follow frequency for words and byte order for slots and intents") {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     write_split(folder, "train", "b a b\nZ a c b\n\xC3\xA9 a\n", "O B-x O\nO B-x I-x O\nA O\n", "two\none\ntwo\n");
     const Dataset set = Dataset::load(small_config(folder));
     CHECK(set.size() == 3);
@@ -102,7 +102,7 @@ TEST_CASE("ids follow frequency for words and byte order for slots and intents")
 }
 
 TEST_CASE("a sample starts with the CLS id and is padded to the sequence length") {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     write_split(folder, "train", "b a b\n", "O B-x O\n", "go\n");
     const Sample sample = Dataset::load(small_config(folder)).sample(0);
     CHECK(sample.tokens == Ids{2, 3, 4, 3, 0});
@@ -113,7 +113,7 @@ TEST_CASE("a sample starts with the CLS id and is padded to the sequence length"
 }
 
 TEST_CASE("a sentence of S - 1 words is whole, one more word is cut") {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     write_split(folder, "train", "a b c d\na b c d e\n", "O O O O\nO O O O Q\n", "x\ny\n");
     Dataset set = Dataset::load(small_config(folder));
     CHECK(set.counts(1).cut_sentences == 0);
@@ -124,7 +124,7 @@ TEST_CASE("a sentence of S - 1 words is whole, one more word is cut") {
 }
 
 TEST_CASE("what the training split does not hold takes the reserved ids and is counted") {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     write_split(folder, "train", "a b\nc d\n", "O O\nO P\n", "x\ny\n");
     write_split(folder, "test", "a n\nm b\na b n c n\n", "O Q\nO O\nO O O O Q\n", "x\nx#y\ny\n");
     Config config = small_config(folder);
@@ -147,7 +147,7 @@ TEST_CASE("what the training split does not hold takes the reserved ids and is c
 }
 
 TEST_CASE("a word that is spelled like a reserved name is a word") {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     write_split(folder, "train", "[PAD] [PAD] a\n", "[UNK] O O\n", "x\n");
     const Sample sample = Dataset::load(small_config(folder)).sample(0);
     CHECK(sample.tokens == Ids{2, 3, 3, 4, 0});
@@ -155,9 +155,9 @@ TEST_CASE("a word that is spelled like a reserved name is a word") {
 }
 
 TEST_CASE("CRLF, a byte-order mark, tabs and a missing last line end change nothing") {
-    const TempFolder plain;
+    const TemporaryFolder plain;
     write_split(plain, "train", "a b\nc\n", "O P\nO\n", "x\ny\n");
-    const TempFolder odd;
+    const TemporaryFolder odd;
     write_split(odd, "train",
                 "\xEF\xBB\xBF"
                 "a\t b \r\n  c\r\n",
@@ -218,26 +218,26 @@ TEST_CASE("UTF-8 is checked strictly") {
 }
 
 TEST_CASE("a file that is missing, empty or a directory is named") {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     folder.write("train/seq.in", "");
-    std::filesystem::create_directory(folder.path("train/label"));
+    std::filesystem::create_directory(folder.file("train/label"));
     CHECK(load_errors(small_config(folder)) ==
-          Texts{folder.path("train/seq.in") + ": is empty", folder.path("train/seq.out") + ": no such file",
-                folder.path("train/label") + ": is a directory, expected a text file"});
+          Texts{folder.file("train/seq.in") + ": is empty", folder.file("train/seq.out") + ": no such file",
+                folder.file("train/label") + ": is a directory, expected a text file"});
     CHECK(split_errors("\xEF\xBB\xBF", "O\n", "x\n") == Texts{"seq.in: is empty"});
 }
 
 TEST_CASE("a split that is not there is named") {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     write_split(folder, "train", "a\n", "O\n", "x\n");
     folder.write("file", "a\n");
     Config config = small_config(folder);
     config.data.split = "dev";
-    CHECK(load_errors(config) == Texts{folder.path("dev") + ": no such folder; expected it to hold seq.in, seq.out and "
+    CHECK(load_errors(config) == Texts{folder.file("dev") + ": no such folder; expected it to hold seq.in, seq.out and "
                                                             "label (data.path, data.split)"});
     config.data.split = "file";
     CHECK(load_errors(config) ==
-          Texts{folder.path("file") + ": is a file, expected a folder with seq.in, seq.out and label"});
+          Texts{folder.file("file") + ": is a file, expected a folder with seq.in, seq.out and label"});
     config.data.path = "";
     CHECK(load_errors(config).at(0).find("data.path is not set") == 0);
 }
@@ -253,7 +253,7 @@ TEST_CASE("a file in a wrong format is told in 21 lines") {
 }
 
 TEST_CASE("a training split fits its ids exactly and not one less") {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     write_split(folder, "train", "a b\nc d\n", "O P\nO O\n", "x\ny\n");
     Config config = small_config(folder);
     config.network.vocab = 7;
@@ -263,7 +263,7 @@ TEST_CASE("a training split fits its ids exactly and not one less") {
     config.network.vocab = 6;
     config.network.slots = 3;
     config.network.intents = 1;
-    const std::string train = folder.path("train");
+    const std::string train = folder.file("train");
     CHECK(load_errors(config) ==
           Texts{train + ": the training split needs 7 word ids (with [PAD], [UNK], [CLS]), but network.vocab = 6; at "
                         "least 7 would fit",
@@ -273,7 +273,7 @@ TEST_CASE("a training split fits its ids exactly and not one less") {
 }
 
 TEST_CASE("an unseen intent needs an id that no training intent has") {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     write_split(folder, "train", "a\nb\n", "O\nO\n", "x\ny\n");
     write_split(folder, "test", "a\n", "O\n", "z\n");
     Config config = small_config(folder);
@@ -286,7 +286,7 @@ TEST_CASE("an unseen intent needs an id that no training intent has") {
 }
 
 TEST_CASE("samples follow the file from data.first and start over at its end") {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     write_split(folder, "train", "a\nb\nc\n", "O\nO\nO\n", "x\nx\nx\n");
     Config config = small_config(folder);
     config.data.first = 2;
@@ -298,7 +298,7 @@ TEST_CASE("samples follow the file from data.first and start over at its end") {
 
     config.data.first = 3;
     CHECK(load_errors(config) ==
-          Texts{"data.first = 3 is not a sentence of " + folder.path("train") + ", which holds 3: expected 0 to 2"});
+          Texts{"data.first = 3 is not a sentence of " + folder.file("train") + ", which holds 3: expected 0 to 2"});
     config.data.first = -1;
     CHECK(load_errors(config).size() == 1);
 }
@@ -398,13 +398,13 @@ TEST_CASE("the generator script writes the project's own data set byte for byte"
         WARN("skipped: no python3 here");
         return;
     }
-    const TempFolder folder;
+    const TemporaryFolder folder;
     const std::string script = std::string(CONTRAFLOW_SOURCE_DIR) + "/traces/generate_atis_like.py";
-    REQUIRE(std::system(("python3 '" + script + "' '" + folder.path() + "'").c_str()) == 0);
+    REQUIRE(std::system(("python3 '" + script + "' '" + folder.path().string() + "'").c_str()) == 0);
     for (const std::string split : {"train", "test"}) {
         for (const std::string name : {"seq.in", "seq.out", "label"}) {
             INFO(split << '/' << name);
-            const std::string written = read_bytes(folder.path(split + "/" + name));
+            const std::string written = read_bytes(folder.file(split + "/" + name));
             CHECK_FALSE(written.empty());
             CHECK((written == read_bytes(kOwnData + "/" + split + "/" + name)));
         }

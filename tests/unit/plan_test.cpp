@@ -118,14 +118,6 @@ std::vector<std::int64_t> splits_of(const Tensor& tensor) {
     return splits;
 }
 
-std::int64_t macs_of(const Step& step) {
-    std::int64_t macs = 0;
-    for (const Kernel& kernel : step.kernels) {
-        macs += kernel.macs();
-    }
-    return macs;
-}
-
 std::int64_t dma_words(const Step& step, bool to_chip) {
     std::int64_t words = 0;
     for (const Kernel& kernel : step.kernels) {
@@ -419,7 +411,7 @@ TEST_CASE("a streamed step does the same work: its tiles add up, and what a kern
     streamed.memory.gradients = RamPlace::Dram;
     const Step step = build_training_step(config);
     const PlannedStep planned = plan_step(step, streamed);
-    CHECK(macs_of(planned.step) == macs_of(step));
+    CHECK(planned.step.macs() == step.macs());
     check_conservation(planned);
     // By hand from the step as built: every kernel loads what it reads of a tensor in DRAM and stores what it writes,
     // but rows that tokens choose are only those rows.

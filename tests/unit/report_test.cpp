@@ -15,11 +15,11 @@
 #include "report/report_text.h"
 #include "report/result_folder.h"
 #include "report/table.h"
-#include "temp_folder.h"
+#include "support/temporary_folder.h"
 
 using namespace contraflow;
 using contraflow::test::read_bytes;
-using contraflow::test::TempFolder;
+using contraflow::test::TemporaryFolder;
 
 namespace {
 
@@ -273,48 +273,48 @@ TEST_CASE("CSV: one line per kernel and per tensor, as many cells as the header 
 }
 
 TEST_CASE("a result folder is made with its parents and holds the files, and nothing else") {
-    const TempFolder temp;
-    const ResultFolder folder(temp.path("a/b/c/"), false);
-    CHECK_FALSE(std::filesystem::exists(temp.path("a")));  // checking leaves nothing behind
+    const TemporaryFolder temp;
+    const ResultFolder folder(temp.file("a/b/c/"), false);
+    CHECK_FALSE(std::filesystem::exists(temp.file("a")));  // checking leaves nothing behind
     folder.write({{"report.json", "{}"}, {"memory.csv", "name\n"}});
-    CHECK(read_bytes(temp.path("a/b/c/report.json")) == "{}");
-    CHECK(read_bytes(temp.path("a/b/c/memory.csv")) == "name\n");
-    const std::filesystem::directory_iterator in_folder(temp.path("a/b/c"));
+    CHECK(read_bytes(temp.file("a/b/c/report.json")) == "{}");
+    CHECK(read_bytes(temp.file("a/b/c/memory.csv")) == "name\n");
+    const std::filesystem::directory_iterator in_folder(temp.file("a/b/c"));
     CHECK(std::distance(begin(in_folder), end(in_folder)) == 2);
-    const std::filesystem::directory_iterator beside(temp.path("a/b"));
+    const std::filesystem::directory_iterator beside(temp.file("a/b"));
     CHECK(std::distance(begin(beside), end(beside)) == 1);
 }
 
 TEST_CASE("a folder that holds a result is replaced only by force, and other files in it stay") {
-    const TempFolder temp;
+    const TemporaryFolder temp;
     temp.write("out/report.json", "old");
     temp.write("out/notes.txt", "mine");
-    CHECK(message_of([&] { ResultFolder(temp.path("out"), false); }) ==
-          "--out " + temp.path("out") + ": holds a result already (report.json); --force replaces it");
-    ResultFolder(temp.path("out"), true).write({{"report.json", "new"}});
-    CHECK(read_bytes(temp.path("out/report.json")) == "new");
-    CHECK(read_bytes(temp.path("out/notes.txt")) == "mine");
+    CHECK(message_of([&] { ResultFolder(temp.file("out"), false); }) ==
+          "--out " + temp.file("out") + ": holds a result already (report.json); --force replaces it");
+    ResultFolder(temp.file("out"), true).write({{"report.json", "new"}});
+    CHECK(read_bytes(temp.file("out/report.json")) == "new");
+    CHECK(read_bytes(temp.file("out/notes.txt")) == "mine");
 }
 
 TEST_CASE("a folder without a result needs no force") {
-    const TempFolder temp;
+    const TemporaryFolder temp;
     temp.write("out/notes.txt", "mine");
-    ResultFolder(temp.path("out"), false).write({{"report.json", "new"}});
-    CHECK(read_bytes(temp.path("out/report.json")) == "new");
+    ResultFolder(temp.file("out"), false).write({{"report.json", "new"}});
+    CHECK(read_bytes(temp.file("out/report.json")) == "new");
 }
 
 TEST_CASE("an output that cannot be written is refused before anything is done") {
-    const TempFolder temp;
+    const TemporaryFolder temp;
     const std::string file = temp.write("file", "x");
     CHECK(message_of([&] { ResultFolder(file, false); }) == "--out " + file + ": is a file, expected a folder");
     CHECK(message_of([&] { ResultFolder(file + "/below", false); }).find(" is not a folder") != std::string::npos);
     CHECK(message_of([&] { ResultFolder("/proc/contraflow", false); }).find("/proc cannot be written to") !=
           std::string::npos);
-    CHECK(message_of([&] { check_writable_file(temp.path(), "--save x"); }) ==
+    CHECK(message_of([&] { check_writable_file(temp.path().string(), "--save x"); }) ==
           "--save x: is a folder, expected the name of a file");
     CHECK(message_of([&] { check_writable_file("/dev/null", "--save x"); }) == "--save x: is not a regular file");
-    CHECK(message_of([&] { check_writable_file(temp.path("no/file"), "--save x"); }) ==
-          "--save x: there is no folder " + temp.path("no"));
+    CHECK(message_of([&] { check_writable_file(temp.file("no/file"), "--save x"); }) ==
+          "--save x: there is no folder " + temp.file("no"));
     CHECK(message_of([&] { check_writable_file(file, "--save x"); }) == "no error");
     CHECK(read_bytes(file) == "x");
 }

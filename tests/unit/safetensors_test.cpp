@@ -10,7 +10,7 @@
 #include <stdexcept>
 
 #include "contraflow/error.h"
-#include "temp_folder.h"
+#include "support/temporary_folder.h"
 
 using contraflow::ConfigError;
 using contraflow::make_f32;
@@ -20,7 +20,7 @@ using contraflow::StoredType;
 using contraflow::TensorFile;
 using contraflow::write_safetensors;
 using contraflow::test::read_bytes;
-using contraflow::test::TempFolder;
+using contraflow::test::TemporaryFolder;
 
 namespace {
 
@@ -39,7 +39,7 @@ std::string file_bytes(const std::string& header, std::size_t body_bytes) {
 
 // The one line that reading a file of these bytes fails with, without the file's name.
 std::string error_of(const std::string& bytes) {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     const std::string path = folder.write("t.safetensors", bytes);
     try {
         (void)read_safetensors(path);
@@ -79,7 +79,7 @@ std::string write_error(const std::string& path) {
 }  // namespace
 
 TEST_CASE("a tensor file that is written reads back unchanged") {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     TensorFile file;
     file.metadata = {{"kind", "test"}, {"quote", "a \"b\" \xC3\xA9"}};
     file.tensors["scalar"] = make_f32({}, {-0.0F});
@@ -88,7 +88,7 @@ TEST_CASE("a tensor file that is written reads back unchanged") {
     file.tensors["flags"] = stored(StoredType::U8, {3}, {0, 1, 255});
     file.tensors["ids"] = stored(StoredType::I32, {2}, {0xff, 0xff, 0xff, 0xff, 0, 1, 0, 0});
     file.tensors["wide"] = stored(StoredType::F64, {1}, {0, 0, 0, 0, 0, 0, 0xf0, 0x3f});
-    const std::string path = folder.path("a.safetensors");
+    const std::string path = folder.file("a.safetensors");
     write_safetensors(path, file);
     const TensorFile back = read_safetensors(path);
 
@@ -127,14 +127,14 @@ TEST_CASE("only whole numbers of 32 bits convert to ids") {
 }
 
 TEST_CASE("tensors are written widest first, then by name, behind a header of a multiple of 8 bytes") {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     TensorFile file;
     file.tensors["a"] = stored(StoredType::U8, {1}, {7});
     file.tensors["c"] = make_f32({1}, {1.0F});
     file.tensors["b"] = make_f32({1}, {2.0F});
     file.tensors["d"] = stored(StoredType::F64, {1}, {1, 2, 3, 4, 5, 6, 7, 8});
-    write_safetensors(folder.path("x"), file);
-    const std::string bytes = read_bytes(folder.path("x"));
+    write_safetensors(folder.file("x"), file);
+    const std::string bytes = read_bytes(folder.file("x"));
 
     const std::string header = R"({"d":{"dtype":"F64","shape":[1],"data_offsets":[0,8]},)"
                                R"("b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]},)"
@@ -143,48 +143,51 @@ TEST_CASE("tensors are written widest first, then by name, behind a header of a 
     const std::string padding((8 - header.size() % 8) % 8, ' ');
     const std::string data("\1\2\3\4\5\6\7\10\0\0\0\x40\0\0\x80\x3f\7", 17);
     CHECK((bytes == length_bytes(header.size() + padding.size()) + header + padding + data));
-    CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);  // no temporary file is left
+    CHECK(std::distance(std::filesystem::directory_iterator(folder.path().string()), {}) ==
+          1);  // no temporary file is left
 }
 
 TEST_CASE("a file that is there is replaced as a whole, through a symbolic link as well") {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     folder.write("real", "something much longer than the file that replaces it, or so it was meant to be" +
                              std::string(1000, '.'));
-    std::filesystem::create_symlink("real", folder.path("link"));
-    CHECK(write_error(folder.path("link")) == "no error");
-    CHECK(std::filesystem::is_symlink(folder.path("link")));
-    CHECK(read_safetensors(folder.path("real")).tensors.at("x").as_floats() == std::vector<float>{1.0F});
+    std::filesystem::create_symlink("real", folder.file("link"));
+    CHECK(write_error(folder.file("link")) == "no error");
+    CHECK(std::filesystem::is_symlink(folder.file("link")));
+    CHECK(read_safetensors(folder.file("real")).tensors.at("x").as_floats() == std::vector<float>{1.0F});
 }
 
 TEST_CASE("a file that cannot be written is an error that names it and leaves nothing") {
-    const TempFolder folder;
-    CHECK(write_error(folder.path("none/x")) ==
-          folder.path("none/x") + ": cannot be written: no folder " + folder.path("none"));
-    CHECK(write_error(folder.path()) == folder.path() + ": is a directory, expected the name of a file to write");
+    const TemporaryFolder folder;
+    CHECK(write_error(folder.file("none/x")) ==
+          folder.file("none/x") + ": cannot be written: no folder " + folder.file("none"));
+    CHECK(write_error(folder.path().string()) ==
+          folder.path().string() + ": is a directory, expected the name of a file to write");
     CHECK(write_error("/dev/null").find("/dev/null: is not a regular file") == 0);
     CHECK(write_error("") == "the name of a file to write is empty");
-    CHECK(write_error(folder.path(std::string(300, 'x'))).find("cannot be written: File name too long") !=
+    CHECK(write_error(folder.file(std::string(300, 'x'))).find("cannot be written: File name too long") !=
           std::string::npos);
     if (::geteuid() != 0) {  // root may write everywhere
-        ::chmod(folder.path().c_str(), 0500);
-        CHECK(write_error(folder.path("x")) == folder.path("x") + ": cannot be written: Permission denied");
-        ::chmod(folder.path().c_str(), 0700);
+        ::chmod(folder.path().string().c_str(), 0500);
+        CHECK(write_error(folder.file("x")) == folder.file("x") + ": cannot be written: Permission denied");
+        ::chmod(folder.path().string().c_str(), 0700);
     }
-    CHECK(std::filesystem::is_empty(folder.path()));
+    CHECK(std::filesystem::is_empty(folder.path().string()));
 }
 
 TEST_CASE("a tensor whose data does not match its shape is not written") {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     StoredTensor tensor = make_f32({2}, {1, 2});
     tensor.shape = {3};
-    CHECK_THROWS_AS(write_safetensors(folder.path("x"), TensorFile{{}, {{"x", tensor}}}), std::invalid_argument);
+    CHECK_THROWS_AS(write_safetensors(folder.file("x"), TensorFile{{}, {{"x", tensor}}}), std::invalid_argument);
     CHECK_THROWS_AS(make_f32({3}, {1, 2}), std::invalid_argument);
 }
 
 TEST_CASE("a path that is no readable file is named") {
-    const TempFolder folder;
-    CHECK_THROWS_WITH(read_safetensors(folder.path("none")), folder.path("none") + ": no such file");
-    CHECK_THROWS_WITH(read_safetensors(folder.path()), folder.path() + ": is a directory, expected a safetensors file");
+    const TemporaryFolder folder;
+    CHECK_THROWS_WITH(read_safetensors(folder.file("none")), folder.file("none") + ": no such file");
+    CHECK_THROWS_WITH(read_safetensors(folder.path().string()),
+                      folder.path().string() + ": is a directory, expected a safetensors file");
     CHECK_THROWS_WITH(read_safetensors("/dev/null"), "/dev/null: is not a regular file, expected a safetensors file");
     if (::geteuid() != 0) {
         const std::string path = folder.write("locked", "x");

@@ -8,7 +8,7 @@
 
 #include "contraflow/error.h"
 #include "contraflow/safetensors.h"
-#include "temp_folder.h"
+#include "support/temporary_folder.h"
 
 using contraflow::Config;
 using contraflow::ConfigError;
@@ -25,7 +25,7 @@ using contraflow::TensorFile;
 using contraflow::Weights;
 using contraflow::write_safetensors;
 using contraflow::test::read_bytes;
-using contraflow::test::TempFolder;
+using contraflow::test::TemporaryFolder;
 
 namespace {
 
@@ -66,8 +66,8 @@ Weights floats_of(const TensorFile& file) {
 // Errors of loading model_tiny's initial parameters after `change`, without the file's name.
 template <typename Change>
 std::vector<std::string> errors_after(const Config& config, Change change, const char* file = "model_tiny") {
-    const TempFolder folder;
-    const std::string path = folder.path("w");
+    const TemporaryFolder folder;
+    const std::string path = folder.file("w");
     TensorFile tensors = read_safetensors(kGolden + file + "/init.safetensors");
     change(tensors.tensors);
     write_safetensors(path, tensors);
@@ -93,10 +93,10 @@ double mean_square(const std::vector<float>& values) {
 
 // The network as network.flow = mm would hold it, by way of a file of cores.
 Weights multiplied_out(Config config) {
-    const TempFolder folder;
-    save_weights(folder.path("cores"), config, initial_weights(config));
+    const TemporaryFolder folder;
+    save_weights(folder.file("cores"), config, initial_weights(config));
     config.network.flow = Flow::Mm;
-    return load_weights(folder.path("cores"), config);
+    return load_weights(folder.file("cores"), config);
 }
 
 std::int64_t rounded_thousandths(double value) {
@@ -236,23 +236,23 @@ TEST_CASE("initial values have the stated spread, biases 0 and gammas 1") {
 }
 
 TEST_CASE("a checkpoint reads back bit for bit, and is the same file every time") {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     for (const Flow flow : {Flow::Btt, Flow::Mm}) {
         const Config config = tiny_config(flow);
         const Weights weights = initial_weights(config);
-        save_weights(folder.path("a"), config, weights);
-        save_weights(folder.path("b"), config, weights);
-        CHECK((load_weights(folder.path("a"), config) == weights));
-        CHECK((read_bytes(folder.path("a")) == read_bytes(folder.path("b"))));
-        CHECK(read_safetensors(folder.path("a")).metadata.at("form") == (flow == Flow::Mm ? "dense" : "tensor"));
+        save_weights(folder.file("a"), config, weights);
+        save_weights(folder.file("b"), config, weights);
+        CHECK((load_weights(folder.file("a"), config) == weights));
+        CHECK((read_bytes(folder.file("a")) == read_bytes(folder.file("b"))));
+        CHECK(read_safetensors(folder.file("a")).metadata.at("form") == (flow == Flow::Mm ? "dense" : "tensor"));
     }
 }
 
 TEST_CASE("a checkpoint's metadata describes the network as the vector files do") {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     const Config config = tiny_config();
-    save_weights(folder.path("a"), config, initial_weights(config));
-    const auto ours = read_safetensors(folder.path("a")).metadata;
+    save_weights(folder.file("a"), config, initial_weights(config));
+    const auto ours = read_safetensors(folder.file("a")).metadata;
     const auto stored = read_safetensors(kGolden + "model_tiny/init.safetensors").metadata;
     for (const char* key : {"kind", "form", "seq_len", "vocab", "d_model", "heads", "layers", "intents", "slots",
                             "ln_eps", "out_modes", "in_modes", "ranks", "vocab_modes", "emb_modes", "emb_ranks"}) {
@@ -262,16 +262,16 @@ TEST_CASE("a checkpoint's metadata describes the network as the vector files do"
 }
 
 TEST_CASE("only exactly the network's tensors can be saved") {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     const Config config = tiny_config();
     Weights weights = initial_weights(config);
     weights["embed.pos"].pop_back();
-    CHECK_THROWS_AS(save_weights(folder.path("a"), config, weights), std::invalid_argument);
+    CHECK_THROWS_AS(save_weights(folder.file("a"), config, weights), std::invalid_argument);
     weights = initial_weights(config);
     weights.erase("embed.pos");
-    CHECK_THROWS_AS(save_weights(folder.path("a"), config, weights), std::invalid_argument);
+    CHECK_THROWS_AS(save_weights(folder.file("a"), config, weights), std::invalid_argument);
     weights["embed.position"] = {};
-    CHECK_THROWS_AS(save_weights(folder.path("a"), config, weights), std::invalid_argument);
+    CHECK_THROWS_AS(save_weights(folder.file("a"), config, weights), std::invalid_argument);
 }
 
 TEST_CASE("a checkpoint of another network is told tensor by tensor") {
@@ -350,15 +350,15 @@ TEST_CASE("cores start a dense network as their product") {
 
 TEST_CASE("the product of a layer's cores is the stored dense matrix") {
     // tt_linear/r2_small holds cores (2,3,4) / (4,3,2) and their mm.W: put in the place of a layer of model_tiny.
-    const TempFolder folder;
+    const TemporaryFolder folder;
     const TensorFile linear = read_safetensors(kGolden + "tt_linear/r2_small.safetensors");
     TensorFile file = read_safetensors(kGolden + "model_tiny/init.safetensors");
     for (int k = 0; k < 6; ++k) {
         const std::string core = "core." + std::to_string(k);
         file.tensors["slot.fc." + core] = linear.tensors.at(core);
     }
-    write_safetensors(folder.path("w"), file);
-    CHECK(load_weights(folder.path("w"), tiny_config(Flow::Mm)).at("slot.fc.weight") ==
+    write_safetensors(folder.file("w"), file);
+    CHECK(load_weights(folder.file("w"), tiny_config(Flow::Mm)).at("slot.fc.weight") ==
           linear.tensors.at("mm.W").as_floats());
 }
 
