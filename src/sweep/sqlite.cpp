@@ -15,7 +15,8 @@ constexpr int kBusyMilliseconds = 60'000;
 }  // namespace
 
 Connection::Connection(const std::string& path, Access access) : path_(path) {
-    const int flags = access == Access::Read ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    // A reader, too, must be able to roll back what a killed writer left half-done.
+    const int flags = access == Access::Read ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
     // A name of its own making (":memory:", "") is a file like any other here.
     const std::string file = path.rfind('/', 0) == 0 ? path : "./" + path;
     try {
@@ -25,6 +26,9 @@ Connection::Connection(const std::string& path, Access access) : path_(path) {
         throw;
     }
     sqlite3_busy_timeout(handle_, kBusyMilliseconds);
+    if (access == Access::Read) {
+        execute("PRAGMA query_only = 1");
+    }
 }
 
 Connection::~Connection() {

@@ -1,0 +1,60 @@
+// The sweep's database after a process was killed while it wrote: a reader sees what was saved before.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+
+#include "support/temporary_folder.h"
+#include "sweep/sqlite.h"
+
+using namespace contraflow::sweep;
+using contraflow::test::TemporaryFolder;
+
+namespace {
+
+using Access = Connection::Access;
+
+// Ends without closing anything in the middle of a transaction that has already changed the file.
+[[noreturn]] void write_half_a_transaction(const std::string& path) {
+    Connection connection(path, Access::Write);
+    connection.execute("PRAGMA cache_size = 1");  // pages: everything else is spilled to the file
+    connection.execute("BEGIN IMMEDIATE");
+    connection.execute("UPDATE rows SET text = hex(zeroblob(600))");
+    _exit(0);
+}
+
+std::string first_text(Connection& connection) {
+    Statement statement(connection, "SELECT text FROM rows LIMIT 1");
+    REQUIRE(statement.step());
+    return statement.text(0);
+}
+
+}  // namespace
+
+TEST_CASE("a reader rolls back what a killed writer left half-done") {
+    const TemporaryFolder temp;
+    const std::string path = temp.file("db");
+    {
+        Connection connection(path, Access::Write);
+        connection.execute("CREATE TABLE rows(text TEXT)");
+        connection.execute(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200) "
+            "INSERT INTO rows SELECT 'before' FROM n");
+    }
+    const auto size_before = std::filesystem::file_size(path);
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        write_half_a_transaction(path);
+    }
+    waitpid(child, nullptr, 0);
+    REQUIRE(std::filesystem::exists(path + "-journal"));
+    REQUIRE(std::filesystem::file_size(path) > size_before);  // it did reach the file
+
+    Connection reader(path, Access::Read);
+    CHECK(first_text(reader) == "before");
+    CHECK(std::filesystem::file_size(path) == size_before);
+    CHECK_THROWS(reader.execute("DELETE FROM rows"));
+}
