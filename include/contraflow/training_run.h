@@ -49,9 +49,11 @@ public:
     [[nodiscard]] const Plan& plan() const;
     [[nodiscard]] Weights weights() const;  // the parameters as they are now
 
-    // Of all steps so far, at least one: the numbers, and the text of report.json (docs/report.md).
+    // Of all steps so far, at least one: the numbers, the text of report.json, and the kernels as a timeline
+    // (docs/report.md).
     [[nodiscard]] RunReport report() const;
     [[nodiscard]] std::string report_json() const;
+    [[nodiscard]] std::string timeline_json() const;
 
 private:
     struct Impl;

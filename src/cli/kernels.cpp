@@ -7,11 +7,11 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "cli/command_line.h"
 #include "contraflow/step.h"
+#include "step/extent.h"
 
 namespace contraflow::cli {
 
@@ -53,45 +53,6 @@ Totals totals_of(const Step& step, KernelClass kernel_class) {
 
 Totals totals_of(const Step& step) {
     return totals_of(step, [](const Kernel&) { return true; });
-}
-
-// What a kernel does, and over what: of a contraction batch x rows x cols x depth, of a vector kernel rows x cols of
-// each segment, of a transfer words.
-struct Extent {
-    std::string operation;
-    std::vector<std::vector<std::int64_t>> shapes;
-};
-
-Extent extent_of(const Contraction& work) {
-    return {"contraction", {{work.batch, work.rows, work.cols, work.depth}}};
-}
-
-Extent extent_of(const VectorKernel& work) {
-    Extent extent{to_string(work.segments.front().op), {}};
-    for (const VectorSegment& segment : work.segments) {
-        extent.shapes.push_back({segment.rows, segment.cols});
-    }
-    return extent;
-}
-
-Extent extent_of(const DmaTransfer& work) {
-    return {work.to_chip ? "read" : "write", {{work.words}}};
-}
-
-Extent extent_of(const Kernel& kernel) {
-    return std::visit([](const auto& work) { return extent_of(work); }, kernel.work);
-}
-
-// Equal shapes in a row are written once: 4 of 12 x 96.
-std::string shape_text(const Extent& extent) {
-    std::vector<std::string> parts;
-    for (auto first = extent.shapes.begin(); first != extent.shapes.end();) {
-        const auto last = std::find_if(first, extent.shapes.end(), [&](const auto& shape) { return shape != *first; });
-        const auto count = last - first;
-        parts.push_back((count > 1 ? fmt::format("{} of ", count) : "") + fmt::format("{}", fmt::join(*first, " x ")));
-        first = last;
-    }
-    return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 std::string grouped(std::int64_t value) {

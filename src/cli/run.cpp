@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -27,6 +28,7 @@
 #include "report/report_text.h"
 #include "report/result_folder.h"
 #include "report/run_report.h"
+#include "report/timeline.h"
 
 namespace contraflow::cli {
 
@@ -46,7 +48,7 @@ struct RunOptions {
     std::size_t steps = 1;
     TrainingOptions training;
     std::optional<ResultFolder> out;
-    std::string init, save;  // empty: not given
+    std::string init, save, timeline;  // empty: not given
     bool json = false;
 };
 
@@ -54,23 +56,28 @@ std::string text_of(const CommandLine& line, const std::string& option) {
     return line.has(option) ? line.values[option].as<std::string>() : "";
 }
 
-// A checkpoint replaces a checkpoint, but no file that is something else.
-void refuse_other_file(const std::string& save) {
-    std::ifstream file(save, std::ios::binary);
-    if (!file || !std::filesystem::is_regular_file(save) || std::filesystem::file_size(save) == 0) {
+// A checkpoint replaces a checkpoint and a timeline a timeline, but neither any other file.
+void refuse_other_file(const std::string& option, const std::string& path, const std::string& what,
+                       std::size_t start_bytes, const std::function<bool(const std::string&)>& starts_as_such) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file || !std::filesystem::is_regular_file(path) || std::filesystem::file_size(path) == 0) {
         return;
     }
-    char start[9] = {};
-    file.read(start, sizeof start);
-    if (file.gcount() != sizeof start || start[8] != '{') {
-        throw ConfigError("--save " + save + ": exists and is no checkpoint; expected a new name or a checkpoint");
+    std::string start(start_bytes, '\0');
+    file.read(start.data(), static_cast<std::streamsize>(start_bytes));
+    if (!starts_as_such(start)) {
+        throw ConfigError(
+            fmt::format("--{} {}: exists and is no {}; expected a new name or a {}", option, path, what, what));
     }
 }
 
-void refuse_inside(const std::string& out, const std::string& save) {
-    if (!save.empty() && std::filesystem::weakly_canonical(save).parent_path() ==
-                             std::filesystem::weakly_canonical(std::filesystem::path(out) / ".").parent_path()) {
-        throw ConfigError("--save " + save + ": lies in --out " + out +
+void refuse_inside(const std::string& out, const std::string& option, const std::string& file) {
+    std::filesystem::path folder = std::filesystem::weakly_canonical(out);
+    if (folder.filename().empty()) {
+        folder = folder.parent_path();  // results/ is results
+    }
+    if (!file.empty() && std::filesystem::weakly_canonical(file).parent_path() == folder) {
+        throw ConfigError("--" + option + " " + file + ": lies in --out " + out +
                           ", which is replaced as a whole; expected another folder");
     }
 }
@@ -94,11 +101,19 @@ RunOptions read_options(const CommandLine& line) {
             throw ConfigError("--save " + options.save + ": nothing is trained with --values off");
         }
         check_writable_file(options.save, "--save " + options.save);
-        refuse_other_file(options.save);
+        refuse_other_file("save", options.save, "checkpoint", 9,
+                          [](const std::string& start) { return start.back() == '{'; });
+    }
+    options.timeline = text_of(line, "timeline");
+    if (line.has("timeline")) {
+        check_writable_file(options.timeline, "--timeline " + options.timeline);
+        refuse_other_file("timeline", options.timeline, "timeline", kTimelineStart.size(),
+                          [](const std::string& start) { return start == kTimelineStart; });
     }
     if (line.has("out")) {
         options.out.emplace(text_of(line, "out"), line.has("force"));
-        refuse_inside(text_of(line, "out"), options.save);
+        refuse_inside(text_of(line, "out"), "save", options.save);
+        refuse_inside(text_of(line, "out"), "timeline", options.timeline);
     } else if (line.has("force")) {
         throw ConfigError("--force has no effect without --out DIR");
     }
@@ -195,6 +210,8 @@ int train_command(const Arguments& args) {
                                  "off: count cycles without computing the values");
     syntax.options.add_options()("init", text("FILE"), "start from this checkpoint (safetensors)");
     syntax.options.add_options()("save", text("FILE"), "write the trained parameters as a checkpoint (safetensors)");
+    syntax.options.add_options()("timeline", text("FILE"),
+                                 "write the kernels as a timeline for Perfetto or chrome://tracing");
     syntax.options.add_options()("allow-overflow", "simulate a design that does not fit the device");
     syntax.options.add_options()("json", "print the report as JSON, and nothing else");
     const auto line = parse_command(args, syntax);
@@ -218,6 +235,9 @@ int train_command(const Arguments& args) {
 
     if (options.out) {
         write_results(*options.out, report);
+    }
+    if (!options.timeline.empty()) {
+        write_file(options.timeline, run->timeline_json());
     }
     const auto lost = std::find_if(run->outcomes().begin(), run->outcomes().end(),
                                    [](const StepOutcome& step) { return !std::isfinite(step.loss); });

@@ -72,6 +72,8 @@ void check_takes_entries(const fs::path& folder, const std::string& option) {
     }
 }
 
+}  // namespace
+
 void write_file(const fs::path& path, const std::string& content) {
     errno = 0;
     std::ofstream out(path, std::ios::binary | std::ios::trunc);
@@ -81,8 +83,6 @@ void write_file(const fs::path& path, const std::string& content) {
         throw std::runtime_error(path.filename().string() + " cannot be written: " + std::strerror(errno));
     }
 }
-
-}  // namespace
 
 void check_writable_file(const fs::path& path, const std::string& option) {
     std::error_code error;

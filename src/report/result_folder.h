@@ -11,6 +11,9 @@ namespace contraflow {
 // "--save model.safetensors".
 void check_writable_file(const std::filesystem::path& path, const std::string& option);
 
+// Throws std::runtime_error if the file cannot be written.
+void write_file(const std::filesystem::path& path, const std::string& content);
+
 class ResultFolder {
 public:
     // Throws ConfigError if files cannot be written there, or if it holds a result already and `force` is false.

@@ -159,6 +159,8 @@ private:
                 kernel.macs = record.macs;
                 kernel.cycles = record.cycles;
                 kernel.unit = unit_name(record);
+                kernel.unit_kind = command.unit;
+                kernel.first_unit = record.unit;
                 kernel.units = record.gang_size;
                 report_.kernels.push_back(std::move(kernel));
             }

@@ -35,7 +35,9 @@ struct KernelReport {
     std::uint64_t macs = 0;
     UnitCycles cycles;  // of its (first) unit; sum to end - start
     std::string unit;
-    int units = 1;  // engines in the gang
+    UnitKind unit_kind = UnitKind::Engine;
+    int first_unit = 0;  // among the units of its kind
+    int units = 1;       // engines in the gang
 };
 
 // Kernels of one class over all steps. Kernels that run side by side count each.

@@ -11,6 +11,7 @@
 #include "contraflow/error.h"
 #include "report/report_json.h"
 #include "report/run_report.h"
+#include "report/timeline.h"
 
 namespace contraflow {
 
@@ -130,6 +131,10 @@ RunReport TrainingRun::report() const {
 
 std::string TrainingRun::report_json() const {
     return contraflow::report_json(report()).dump(2) + "\n";
+}
+
+std::string TrainingRun::timeline_json() const {
+    return contraflow::timeline_json(report(), impl_->simulation.step());
 }
 
 }  // namespace contraflow
