@@ -120,6 +120,45 @@ struct SequencerConfig {
     int decode_cycles = 1;  // descriptor fetch to issue
 };
 
+// What one unit of a component takes on the device. Sources and trust: the key table's rows.
+struct ComponentCost {
+    double dsp = 0, lut = 0, ff = 0, bram36 = 0;
+};
+
+struct ResourceCosts {
+    ComponentCost add{2, 220, 190, 0};
+    ComponentCost multiply{3, 78, 130, 0};
+    ComponentCost compare{0, 46, 66, 0};
+    ComponentCost divide{0, 770, 420, 0};
+    ComponentCost sqrt{0, 460, 400, 0};
+    ComponentCost exp{7, 750, 300, 0};
+    ComponentCost log{5, 750, 350, 0};
+    ComponentCost tanh{11, 1960, 1100, 0};
+    ComponentCost erf{42, 2836, 2540, 0};
+    ComponentCost accumulators{0, 33, 32, 0};         // up to 64 words of 32 bits
+    ComponentCost address_generator{0, 200, 200, 0};  // of one operand stream
+    ComponentCost unit_control{0, 1000, 1500, 0};     // of an engine, a vector unit or the sequencer
+    ComponentCost mux_input{0, 1.0 / 3, 0, 0};        // one more bit to choose from
+    ComponentCost register_bit{0, 0, 1, 0};
+    ComponentCost dma{0, 3000, 4000, 4};
+    ComponentCost hbm_port{0, 10700, 21800, 4};            // fabric side of an HBM pseudo channel
+    ComponentCost dram_controller{3, 33000, 45000, 99.5};  // of a channel, in the fabric
+};
+
+// pJ of one event, 16 nm at 0.85 V. Sources and trust: the key table's rows.
+struct EnergyCosts {
+    double add_pj = 32, multiply_pj = 24, compare_pj = 6;
+    double exp_pj = 90, tanh_pj = 224, erf_pj = 482;
+    double lutram_pj = 2;        // access of up to 32 bits
+    double bram_pj = 15;         // of up to 36 bits
+    double uram_pj = 20;         // of up to 72 bits
+    double word_pj = 2;          // a 32-bit word through the interconnect
+    double clock_ff_pj = 0.025;  // per cycle of a clocked primitive, idle or not
+    double clock_dsp_pj = 0.5;
+    double clock_bram36_pj = 1.5;
+    double clock_uram_pj = 1;
+};
+
 struct TrainConfig {
     double lr = 0.005;
     std::uint64_t seed = 1;
@@ -132,6 +171,10 @@ struct DataConfig {
     bool shuffle = false;
 };
 
+// Where a device's DRAM channels are controlled: hard blocks with a port into the fabric (Hbm), soft controllers in the
+// fabric, or the processor's hard controller, which takes nothing of it.
+enum class DramAttachment { Hbm, Soft, Hard };
+
 // An FPGA device; the numbers and their sources are in configs/devices/*.ini.
 struct DeviceConfig {
     std::string file = "devices/u50.ini";  // where the numbers below were read
@@ -143,6 +186,7 @@ struct DeviceConfig {
     double shell_power_w = 0;
     double link_seconds_per_buffer = 14e-6;  // host link, one buffer
     std::string memory_file;                 // default DRAM of the board
+    DramAttachment dram_attachment = DramAttachment::Soft;
 };
 
 // One DRAM channel type; JEDEC names in memory-clock cycles; configs/memories/*.ini.
@@ -175,6 +219,8 @@ struct Config {
     DataConfig data;
     DeviceConfig device;
     DramConfig dram;
+    ResourceCosts resources;
+    EnergyCosts energy;
 
     // Shape of the TT linear d_model -> d_model, d_model -> d_ff (fc1) and d_ff -> d_model (fc2), and of the embedding.
     [[nodiscard]] TtShape tt_model() const;

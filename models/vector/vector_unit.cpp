@@ -160,9 +160,12 @@ void VectorUnit::take_grants() {
         s_.start_allowed = s_.stream_end;
         const auto elements = static_cast<std::uint64_t>((s_.burst_end - s_.burst_begin) * segment.cols);
         stats_.num_elements += elements;
-        stats_.num_adds += elements * static_cast<std::uint64_t>(pass.pass.adds + pass.pass.compares);
+        stats_.num_adds += elements * static_cast<std::uint64_t>(pass.pass.adds);
+        stats_.num_compares += elements * static_cast<std::uint64_t>(pass.pass.compares);
         stats_.num_multiplies += elements * static_cast<std::uint64_t>(pass.pass.multiplies);
-        stats_.num_specials += elements * static_cast<std::uint64_t>(pass.pass.exps + pass.pass.erfs + pass.pass.tanhs);
+        stats_.num_exps += elements * static_cast<std::uint64_t>(pass.pass.exps);
+        stats_.num_erfs += elements * static_cast<std::uint64_t>(pass.pass.erfs);
+        stats_.num_tanhs += elements * static_cast<std::uint64_t>(pass.pass.tanhs);
     }
 }
 

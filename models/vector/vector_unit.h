@@ -37,8 +37,9 @@ public:
         UnitCycles cycles;
         std::uint64_t idle_cycles = 0;
         std::uint64_t num_kernels = 0;
-        std::uint64_t num_elements = 0;  // element passes
-        std::uint64_t num_adds = 0, num_multiplies = 0, num_specials = 0;
+        std::uint64_t num_elements = 0;                                    // element passes
+        std::uint64_t num_adds = 0, num_compares = 0, num_multiplies = 0;  // on the lanes
+        std::uint64_t num_exps = 0, num_erfs = 0, num_tanhs = 0;           // on the special lanes
         std::uint64_t num_words_read = 0, num_words_written = 0;
         std::uint64_t num_requests = 0;
     };

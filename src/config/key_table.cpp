@@ -18,6 +18,9 @@ namespace {
 const Words<Flow> kFlows{{"btt", Flow::Btt}, {"tt", Flow::Tt}, {"mm", Flow::Mm}};
 const Words<SchedulePolicy> kPolicies{{"serial", SchedulePolicy::Serial}, {"overlap", SchedulePolicy::Overlap}};
 const Words<LayoutPolicy> kLayouts{{"naive", LayoutPolicy::Naive}, {"auto", LayoutPolicy::Auto}};
+const Words<DramAttachment> kDramAttachments{
+    {"hbm", DramAttachment::Hbm}, {"soft", DramAttachment::Soft}, {"hard", DramAttachment::Hard}};
+
 std::string one_of(const std::vector<std::string>& words) {
     std::string text = words.front();
     for (std::size_t i = 1; i < words.size(); ++i) {
@@ -191,6 +194,68 @@ private:
 
 constexpr std::int64_t kMaxLatencyCycles = 1000;
 
+constexpr double kMaxCost = 1e9;
+
+// The rows of one component.
+#define LOGIC(name, meaning)                                                             \
+    number(#name "_dsp", "DSP slices", 0, kMaxCost, meaning, MEMBER(resources.name.dsp)) \
+        .number(#name "_lut", "LUTs", 0, kMaxCost, meaning, MEMBER(resources.name.lut))  \
+        .number(#name "_ff", "flip-flops", 0, kMaxCost, meaning, MEMBER(resources.name.ff))
+#define LOGIC_AND_BRAM(name, meaning) \
+    LOGIC(name, meaning).number(#name "_bram36", "blocks", 0, kMaxCost, meaning, MEMBER(resources.name.bram36))
+
+// UltraScale+ at 100 MHz. "Report": of Vitis HLS or Vivado, at the clock named; "composed": sums of the rows above.
+void add_resource_keys(KeyTable& table) {
+    Section(table, "resources")
+        .LOGIC(add, "FP32 adder; reports at 4 ns and 3.33 ns, interpolated to 10 ns")
+        .LOGIC(multiply, "FP32 multiplier; reports at 3.33 ns, interpolated to 10 ns")
+        .LOGIC(compare, "FP32 comparator; report at 4 ns")
+        .LOGIC(divide, "FP32 divider; report at 4 ns")
+        .LOGIC(sqrt, "FP32 square root; estimate, no report")
+        .LOGIC(exp, "FP32 exponential; report at 3.33 ns")
+        .LOGIC(log, "FP32 logarithm; estimate, no report")
+        .LOGIC(tanh, "FP32 tanh; composed: exponential, two adders, divider")
+        .LOGIC(erf, "FP32 erf; composed: exponential, seven multiply-adds of a polynomial")
+        .LOGIC(accumulators, "LUTRAM of up to 64 accumulators of a PE; report of a 64 x 32 bit array")
+        .LOGIC(address_generator, "address generator of one operand stream; estimate")
+        .LOGIC(unit_control, "control of an engine, a vector unit or the sequencer; estimate")
+        .LOGIC(mux_input, "one more bit for a multiplexer to choose from; a LUT6 is a 4:1 multiplexer (UG574)")
+        .LOGIC(register_bit, "one bit of a register between two blocks")
+        .LOGIC_AND_BRAM(dma, "DMA engine with its AXI adapter; estimate from a 512-bit adapter's report")
+        .LOGIC_AND_BRAM(hbm_port, "attachment of one HBM pseudo channel; FINN platforms.py")
+        .LOGIC_AND_BRAM(dram_controller, "controller of one DDR channel in the fabric; FINN platforms.py");
+}
+
+// 16 nm at 0.85 V. "Power": Vivado report_power of routed designs times the operator's resources; bounds in brackets.
+void add_energy_keys(KeyTable& table) {
+    Section(table, "energy")
+        .number("add_pj", "pJ", 0, kMaxCost, "FP32 add; power [15, 60]", MEMBER(energy.add_pj))
+        .number("multiply_pj", "pJ", 0, kMaxCost, "FP32 multiply; power [12, 50]", MEMBER(energy.multiply_pj))
+        .number("compare_pj", "pJ", 0, kMaxCost, "FP32 comparison; power [3, 12]", MEMBER(energy.compare_pj))
+        .number("exp_pj", "pJ", 0, kMaxCost, "FP32 exponential; power [50, 180]", MEMBER(energy.exp_pj))
+        .number("tanh_pj", "pJ", 0, kMaxCost, "FP32 tanh; exponential, two adds and a divide of 70 [110, 450]",
+                MEMBER(energy.tanh_pj))
+        .number("erf_pj", "pJ", 0, kMaxCost, "FP32 erf; exponential, seven multiplies and adds [240, 950]",
+                MEMBER(energy.erf_pj))
+        .number("lutram_pj", "pJ", 0, kMaxCost, "LUTRAM access of up to 32 bits; estimate [1, 5]",
+                MEMBER(energy.lutram_pj))
+        .number("bram_pj", "pJ", 0, kMaxCost, "BRAM access of up to 36 bits; power of a BRAM36 [8, 40]",
+                MEMBER(energy.bram_pj))
+        .number("uram_pj", "pJ", 0, kMaxCost, "URAM access of up to 72 bits; power, of four blocks [10, 60]",
+                MEMBER(energy.uram_pj))
+        .number("word_pj", "pJ", 0, kMaxCost, "32-bit word through the interconnect; as a register move [1, 5]",
+                MEMBER(energy.word_pj))
+        .number("clock_ff_pj", "pJ", 0, kMaxCost,
+                "a flip-flop's cycle with its share of the clock tree; power [0.02, 0.03]", MEMBER(energy.clock_ff_pj))
+        .number("clock_dsp_pj", "pJ", 0, kMaxCost, "cycle of an idle DSP slice; estimate", MEMBER(energy.clock_dsp_pj))
+        .number("clock_bram36_pj", "pJ", 0, kMaxCost, "cycle of an idle BRAM36; estimate",
+                MEMBER(energy.clock_bram36_pj))
+        .number("clock_uram_pj", "pJ", 0, kMaxCost, "cycle of an idle URAM; estimate", MEMBER(energy.clock_uram_pj));
+}
+
+#undef LOGIC_AND_BRAM
+#undef LOGIC
+
 KeyTable build_design_keys() {
     KeyTable table;
     Section(table, "network")
@@ -337,6 +402,9 @@ KeyTable build_design_keys() {
               "the DRAM; see configs/memories; empty: the one the device carries", MEMBER(dram.file))
         .whole("channels", "channels", 1, 32, "DRAM channels (HBM2: pseudo channels)", MEMBER(dram.channels));
 
+    add_resource_keys(table);
+    add_energy_keys(table);
+
     Section(table, "train")
         .number("lr", "", 0, 1e6, "learning rate of plain SGD", MEMBER(train.lr))
         .whole_unsigned("seed", "seed of the initial parameters and of data.shuffle", MEMBER(train.seed));
@@ -377,6 +445,11 @@ KeyTable build_device_keys() {
         .number("shell_power_w", "W", 0, 1000, "dynamic power of the shell", MEMBER(device.shell_power_w))
         .number("link_seconds_per_buffer", "s", 0, 1, "host link, one buffer", MEMBER(device.link_seconds_per_buffer))
         .text("memory", "file", "an INI file", "DRAM of the board", MEMBER(device.memory_file));
+    Section(table, "device")
+        .word("dram_attachment", kDramAttachments,
+              "what controls the DRAM channels: hard blocks with a port each into the fabric (hbm), the fabric (soft), "
+              "or the processor, which takes nothing of the fabric (hard)",
+              MEMBER(device.dram_attachment));
     return table;
 }
 

@@ -1,44 +1,75 @@
-// Estimates of what the machine occupies beside its memories, and of the energy a run takes. Both are sums over
-// operators and events with the vendor-tool figures stated in estimates.cpp; docs/report.md says what they leave out.
+// Estimates of what the machine occupies and of the energy a run takes: counts of components and of events times the
+// constants of the [resources] and [energy] keys, whose rows name their sources; docs/report.md says what is left out.
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
+#include "common/command.h"
 #include "contraflow/config.h"
 #include "contraflow/plan.h"
 
 namespace contraflow {
 
-struct ResourceEstimate {
-    std::int64_t dsp = 0, lut = 0, ff = 0;
-    std::int64_t bram36 = 0, uram = 0;
+struct Primitives {
+    double dsp = 0, lut = 0, ff = 0, bram36 = 0, uram = 0;
+
+    Primitives& operator+=(const Primitives& other);
 };
 
-// Operators of the PEs and vector units, and the blocks of the plan's memories.
-[[nodiscard]] ResourceEstimate estimate_resources(const Config& config, const BlockCount& blocks);
+// Some number of one component in one part of the machine.
+struct ResourceRow {
+    std::string part;       // pe, vector, memory, interconnect, dma, dram_controller, sequencer
+    std::string component;  // its keys are resources.<component>_<primitive>; of memories: their blocks
+    double count = 0;
+    Primitives use;
+};
+
+struct ResourceEstimate {
+    std::vector<ResourceRow> rows;
+
+    [[nodiscard]] Primitives total() const;
+    [[nodiscard]] Primitives of_part(const std::string& part) const;
+    [[nodiscard]] std::vector<std::string> parts() const;  // in order of first appearance
+};
+
+[[nodiscard]] ResourceEstimate estimate_resources(const Config& config, const BlockCount& blocks,
+                                                  const std::vector<RamGeometry>& rams);
 
 // Events of a run that take energy.
 struct EnergyEvents {
     double seconds = 0;        // simulated
     std::uint64_t cycles = 0;  // fabric cycles
     std::uint64_t macs = 0;
-    std::uint64_t vector_adds = 0, vector_multiplies = 0, vector_specials = 0;
+    std::uint64_t write_back_adds = 0;  // of bias, residual and partial sums, in the engines
+    std::uint64_t vector_adds = 0, vector_multiplies = 0, vector_compares = 0;
+    std::uint64_t exps = 0, tanhs = 0, erfs = 0;
     std::uint64_t lutram_words = 0;  // 32-bit accesses
     std::uint64_t bram_words = 0;    // accesses of up to 36 bits
     std::uint64_t uram_rows = 0;     // accesses of up to 72 bits
+    std::uint64_t moved_words = 0;   // through the interconnect
     std::uint64_t dram_bytes = 0;
 };
 
-// Joules.
-struct EnergyEstimate {
-    double device_static = 0, shell = 0, clock = 0, pe = 0, vector = 0, bram = 0, uram = 0, lutram = 0, dram = 0;
-
-    [[nodiscard]] double total() const {
-        return device_static + shell + clock + pe + vector + bram + uram + lutram + dram;
-    }
+// Events of one kind in one part of the machine at the price of one constant.
+struct EnergyRow {
+    std::string group;     // kernel, memory, dram, clock, static, shell
+    std::string part;      // engine, vector, lutram, ...
+    std::string constant;  // the key
+    double count = 0;
+    double joules = 0;
 };
 
-[[nodiscard]] EnergyEstimate estimate_energy(const EnergyEvents& events, const ResourceEstimate& resources,
+struct EnergyEstimate {
+    std::vector<EnergyRow> rows;
+
+    [[nodiscard]] double total() const;
+    [[nodiscard]] double of_group(const std::string& group) const;
+};
+inline constexpr const char* kEnergyGroups[] = {"kernel", "memory", "dram", "clock", "static", "shell"};
+
+[[nodiscard]] EnergyEstimate estimate_energy(const EnergyEvents& events, const Primitives& resources,
                                              const Config& config);
 
 }  // namespace contraflow

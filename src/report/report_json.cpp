@@ -69,30 +69,47 @@ Json blocks_json(const RunReport& report) {
 }
 
 Json resources_json(const RunReport& report) {
-    const ResourceEstimate& sum = report.resources;
+    const auto whole = [](double value) { return static_cast<std::int64_t>(std::ceil(value)); };
+    const auto primitives = [](const auto& dsp, const auto& lut, const auto& ff, const auto& bram36, const auto& uram) {
+        return Json{{"dsp", dsp}, {"lut", lut}, {"ff", ff}, {"bram36", bram36}, {"uram", uram}};
+    };
+    const Primitives sum = report.resources.total();
     const DeviceConfig& device = report.config.device;
-    return {
-        {"dsp", sum.dsp},
-        {"lut", sum.lut},
-        {"ff", sum.ff},
-        {"bram36", sum.bram36},
-        {"uram", sum.uram},
-        {"available",
-         {{"dsp", device.available_dsps},
-          {"lut", device.available_luts},
-          {"ff", device.available_ffs},
-          {"bram36", device.available_bram36},
-          {"uram", device.available_urams}}},
-        {"estimate", "operators of PEs and vector units, blocks of the memories"},
-        {"not_counted", "sequencer, interconnect, address generators, DMA, DRAM controller, registers of the array"}};
+    Json json = primitives(whole(sum.dsp), whole(sum.lut), whole(sum.ff), whole(sum.bram36), whole(sum.uram));
+    json["available"] = primitives(device.available_dsps, device.available_luts, device.available_ffs,
+                                   device.available_bram36, device.available_urams);
+    json["chip"] = primitives(device.dsps, device.luts, device.ffs, device.bram36, device.urams);
+    json["rows"] = Json::array();
+    for (const ResourceRow& row : report.resources.rows) {
+        Json entry = {{"part", row.part}, {"component", row.component}, {"count", number(row.count)}};
+        entry.update(primitives(number(row.use.dsp), number(row.use.lut), number(row.use.ff), number(row.use.bram36),
+                                number(row.use.uram)));
+        json["rows"].push_back(std::move(entry));
+    }
+    return json;
 }
 
 Json energy_json(const EnergyEstimate& energy) {
-    return {{"total", number(energy.total())}, {"static", number(energy.device_static)},
-            {"shell", number(energy.shell)},   {"clock", number(energy.clock)},
-            {"pe", number(energy.pe)},         {"vector", number(energy.vector)},
-            {"bram", number(energy.bram)},     {"uram", number(energy.uram)},
-            {"lutram", number(energy.lutram)}, {"dram", number(energy.dram)}};
+    Json json = {{"total", number(energy.total())}};
+    for (const char* group : kEnergyGroups) {
+        json[group] = number(energy.of_group(group));
+    }
+    return json;
+}
+
+Json energy_rows_json(const RunReport& report) {
+    Json rows = Json::array();
+    for (const EnergyRow& row : report.energy.rows) {
+        rows.push_back({{"group", row.group},
+                        {"part", row.part},
+                        {"constant", row.constant},
+                        {"count", number(row.count)},
+                        {"joules", number(row.joules)}});
+    }
+    return {{"per_step_j", number(report.joules_per_step)},
+            {"per_epoch_j", number(report.joules_per_step * static_cast<double>(kEpochSentences))},
+            {"epoch_sentences", kEpochSentences},
+            {"rows", std::move(rows)}};
 }
 
 }  // namespace
@@ -215,6 +232,7 @@ Json report_json(const RunReport& report) {
                    {"row_misses", nullptr},
                    {"refreshes", report.ddr.refreshes}};
     json["energy_j"] = energy_json(report.energy);
+    json["energy"] = energy_rows_json(report);
     json["data"] = {{"unknown_words", report.data.unknown_words},
                     {"unseen_slots", report.data.unseen_slots},
                     {"unseen_intents", report.data.unseen_intents},

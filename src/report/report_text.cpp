@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "report/table.h"
 
@@ -99,25 +100,51 @@ std::string use_text(const RunReport& report) {
     return text + table.text();
 }
 
-std::string estimates_text(const RunReport& report) {
-    const DdrReport& ddr = report.ddr;
-    std::string text = fmt::format("\nDRAM: {} reads, {}; {} writes, {}; {} refreshes\n", grouped(ddr.reads),
-                                   bytes(static_cast<std::int64_t>(ddr.read_bytes)), grouped(ddr.writes),
-                                   bytes(static_cast<std::int64_t>(ddr.write_bytes)), grouped(ddr.refreshes));
-    const ResourceEstimate& sum = report.resources;
+std::string resources_text(const RunReport& report) {
+    TextTable table({"resources (estimate)", "DSP", "LUT", "FF", "BRAM36", "URAM"});
+    const auto add = [&](const std::string& name, const Primitives& use) {
+        const auto whole = [](double value) { return grouped(static_cast<std::uint64_t>(std::ceil(value))); };
+        table.add({name, whole(use.dsp), whole(use.lut), whole(use.ff), whole(use.bram36), whole(use.uram)});
+    };
+    for (const std::string& part : report.resources.parts()) {
+        add(part, report.resources.of_part(part));
+    }
     const DeviceConfig& device = report.config.device;
-    text += fmt::format("Logic (estimate: operators and LUTRAM only): {} of {} DSP, {} of {} LUT, {} of {} FF\n",
-                        grouped(sum.dsp), grouped(device.available_dsps), grouped(sum.lut),
-                        grouped(device.available_luts), grouped(sum.ff), grouped(device.available_ffs));
-    const EnergyEstimate& energy = report.energy;
+    const Primitives total = report.resources.total();
+    add("total", total);
+    const auto of = [&](const char* name, std::int64_t dsps, std::int64_t luts, std::int64_t ffs, std::int64_t bram36,
+                        std::int64_t urams) {
+        const auto cell = [](double used, std::int64_t there) {
+            return there == 0 ? "0"
+                              : fmt::format("{} ({})", grouped(there), percent(used / static_cast<double>(there)));
+        };
+        table.add({name, cell(total.dsp, dsps), cell(total.lut, luts), cell(total.ff, ffs), cell(total.bram36, bram36),
+                   cell(total.uram, urams)});
+    };
+    of("the shell leaves", device.available_dsps, device.available_luts, device.available_ffs, device.available_bram36,
+       device.available_urams);
+    of("chip", device.dsps, device.luts, device.ffs, device.bram36, device.urams);
+    return "\n" + table.text();
+}
+
+std::string energy_text(const RunReport& report) {
     const auto joules = [](double value) { return with_prefix(value, "J"); };
-    text += fmt::format(
-        "Energy (estimate): {}, of it static {}, shell {}, idle clock {}, PEs {}, vector {}, BRAM {}, URAM {}, LUTRAM "
-        "{}, DRAM {}\n",
-        joules(energy.total()), joules(energy.device_static), joules(energy.shell), joules(energy.clock),
-        joules(energy.pe), joules(energy.vector), joules(energy.bram), joules(energy.uram), joules(energy.lutram),
-        joules(energy.dram));
-    return text;
+    std::string text = fmt::format("\nEnergy (estimate): {}, of it", joules(report.energy.total()));
+    const char* separator = " ";
+    for (const char* group : kEnergyGroups) {
+        text += fmt::format("{}{} {}", separator, group, joules(report.energy.of_group(group)));
+        separator = ", ";
+    }
+    return text + fmt::format("; {} a step, {} an epoch of {} steps\n", joules(report.joules_per_step),
+                              joules(report.joules_per_step * static_cast<double>(kEpochSentences)),
+                              grouped(kEpochSentences));
+}
+
+std::string dram_text(const RunReport& report) {
+    const DdrReport& ddr = report.ddr;
+    return fmt::format("\nDRAM: {} reads, {}; {} writes, {}; {} refreshes\n", grouped(ddr.reads),
+                       bytes(static_cast<std::int64_t>(ddr.read_bytes)), grouped(ddr.writes),
+                       bytes(static_cast<std::int64_t>(ddr.write_bytes)), grouped(ddr.refreshes));
 }
 
 std::string losses_text(const RunReport& report) {
@@ -210,8 +237,8 @@ std::string report_text(const RunReport& report) {
     return fmt::format("contraflow {}, {} mode\n\n", CONTRAFLOW_VERSION,
                        report.run_mode == RunMode::Leap ? "leap" : "clocked") +
            machine_text(report.config) + memory_text(report.config, report.memory) + cycles_text(report) +
-           use_text(report) + estimates_text(report) + losses_text(report) + data_text(report.data) +
-           speed_text(report);
+           use_text(report) + dram_text(report) + resources_text(report) + energy_text(report) + losses_text(report) +
+           data_text(report.data) + speed_text(report);
 }
 
 }  // namespace contraflow

@@ -290,21 +290,42 @@ private:
         };
     }
 
+    // Adds beside the multiply-accumulates: bias, residual, and the partial sums of each output.
+    [[nodiscard]] std::uint64_t write_back_adds() const {
+        std::uint64_t adds = 0;
+        for (std::size_t i = 0; i < program_.kernels.size(); ++i) {
+            if (program_.kernels[i].unit != UnitKind::Engine) {
+                continue;
+            }
+            const ContractionCommand& work = program_.contractions[program_.kernels[i].command];
+            const std::int64_t per_output = (work.bias.present ? 1 : 0) + (work.residual.present ? 1 : 0) +
+                                            std::min<std::int64_t>(config_.engine.partial_sums, work.depth) - 1;
+            adds += machine_.sequencer->totals()[i].count *
+                    static_cast<std::uint64_t>(work.batch * work.rows * work.cols * per_output);
+        }
+        return adds;
+    }
+
     void add_estimates() {
-        report_.resources = estimate_resources(config_, simulation_.plan().blocks);
+        report_.resources = estimate_resources(config_, simulation_.plan().blocks, program_.rams);
         EnergyEvents events;
         events.seconds = seconds_;
         events.cycles = report_.cycles.total;
         events.macs = report_.macs;
+        events.write_back_adds = write_back_adds();
         for (const auto& unit : machine_.vector_units) {
             events.vector_adds += unit->stats().num_adds;
             events.vector_multiplies += unit->stats().num_multiplies;
-            events.vector_specials += unit->stats().num_specials;
+            events.vector_compares += unit->stats().num_compares;
+            events.exps += unit->stats().num_exps;
+            events.tanhs += unit->stats().num_tanhs;
+            events.erfs += unit->stats().num_erfs;
         }
         for (std::uint32_t i = 0; i < program_.rams.size(); ++i) {
             const RamGeometry& ram = program_.rams[i];
             const RamStats& stats = machine_.ram_stats(RamId{i});
             const std::uint64_t rows = stats.num_row_reads + stats.num_row_writes;
+            events.moved_words += stats.num_words_read + stats.num_words_written;
             const auto lanes = static_cast<std::uint64_t>(ram.lanes);
             switch (ram.kind) {
                 case RamKind::Lutram:
@@ -319,7 +340,8 @@ private:
             }
         }
         events.dram_bytes = report_.ddr.read_bytes + report_.ddr.write_bytes;
-        report_.energy = estimate_energy(events, report_.resources, config_);
+        report_.energy = estimate_energy(events, report_.resources.total(), config_);
+        report_.joules_per_step = report_.steps == 0 ? 0 : report_.energy.total() / static_cast<double>(report_.steps);
     }
 
     const Simulation& simulation_;

@@ -106,10 +106,14 @@ struct RunReport {
     MemoryReport memory;
     DdrReport ddr;
     EnergyEstimate energy;
+    double joules_per_step = 0;  // mean
     DataCounts data;
     std::vector<LinkCount> links;
     HostReport host;
 };
+
+// Sentences of the ATIS training split: the steps of an epoch in reports.
+inline constexpr std::uint64_t kEpochSentences = 4478;
 
 // Runs with more steps list the kernels of the first and the last step only.
 inline constexpr std::size_t kMaxListedSteps = 16;

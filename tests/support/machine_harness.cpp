@@ -111,7 +111,8 @@ private:
             add("elements", stats.num_elements);
             add("adds", stats.num_adds);
             add("multiplies", stats.num_multiplies);
-            add("specials", stats.num_specials);
+            add("compares", stats.num_compares);
+            add("specials", stats.num_exps + stats.num_erfs + stats.num_tanhs);
         }
         const Dma::Stats& dma = machine().dma->stats();
         unit("dma", dma);

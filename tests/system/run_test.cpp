@@ -1,6 +1,7 @@
 // contraflow run and check from outside: what the report says must add up, repeat, and be refused by name.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -123,11 +124,32 @@ void check_identities(const json& report) {
     }
 
     const json& energy = report["energy_j"];
+    std::map<std::string, double> groups;
+    for (const json& row : report["energy"]["rows"]) {
+        groups[row["group"]] += row["joules"].get<double>();
+    }
     double joules = 0;
     for (const auto& [name, value] : energy.items()) {
-        joules += name == "total" ? 0 : value.get<double>();
+        if (name != "total") {
+            joules += value.get<double>();
+            CHECK(value.get<double>() == Approx(groups[name]).epsilon(1e-12));
+        }
     }
+    CHECK(groups.size() + 1 == energy.size());
     CHECK(energy["total"].get<double>() == Approx(joules).epsilon(1e-12));
+    const double per_step = report["energy"]["per_step_j"];
+    CHECK(per_step * static_cast<double>(steps) == Approx(joules).epsilon(1e-12));
+    CHECK(report["energy"]["per_epoch_j"].get<double>() == Approx(4478 * per_step).epsilon(1e-12));
+
+    const json& resources = report["resources"];
+    for (const char* primitive : {"dsp", "lut", "ff", "bram36", "uram"}) {
+        double used = 0;
+        for (const json& row : resources["rows"]) {
+            used += row[primitive].get<double>();
+        }
+        CHECK(resources[primitive].get<double>() == std::ceil(used - 1e-6));
+        CHECK(resources["available"][primitive].get<double>() <= resources["chip"][primitive].get<double>());
+    }
 
     const json& memory = report["memory"];
     std::uint64_t parameter_bytes = 0;
@@ -191,6 +213,21 @@ TEST_CASE("the parts of a report sum to its totals with several engines and vect
             .report();
     check_identities(report);
     check_critical_path(report);
+}
+
+TEST_CASE("a constant's price moves the rows that it names and no cycle") {
+    const json before = contraflow_program("run" + kTiny + "--json").report();
+    const json after = contraflow_program("run" + kTiny + "--json --energy.multiply_pj=240").report();
+    CHECK(after["kernels"] == before["kernels"]);
+    std::size_t moved = 0;
+    for (std::size_t i = 0; i < before["energy"]["rows"].size(); ++i) {
+        const json& row = before["energy"]["rows"][i];
+        const bool own = row["constant"] == "energy.multiply_pj";
+        moved += own ? 1 : 0;
+        const double expected = (own ? 10 : 1) * row["joules"].get<double>();
+        CHECK(after["energy"]["rows"][i]["joules"].get<double>() == Approx(expected).epsilon(1e-12));
+    }
+    CHECK(moved == 2);  // of the engines and of the vector units
 }
 
 TEST_CASE("a report has every field that scripts rely on") {

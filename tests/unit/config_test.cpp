@@ -112,7 +112,7 @@ TEST_CASE("a key's binding changes exactly its own value") {
             return key.default_text == "4" ? "8" : (key.name == "fabric_hz" ? "2000000" : "4");
         }
         if (key.type == "number") {
-            return "0.5";
+            return key.default_text == "0.5" ? "0.25" : "0.5";
         }
         if (key.type == "rules") {
             return "*.core.*:bram";

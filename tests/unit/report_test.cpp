@@ -1,4 +1,6 @@
 // The report's own arithmetic, on hand-made numbers; whole runs are in tests/system/run_test.cpp.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -6,6 +8,7 @@
 #include <iterator>
 #include <limits>
 
+#include "config/key_table.h"
 #include "contraflow/error.h"
 #include "report/bounds.h"
 #include "report/estimates.h"
@@ -135,15 +138,47 @@ TEST_CASE("critical path of a step without kernels is empty") {
     CHECK(critical_path(small.program, small.config, {}).empty());
 }
 
-TEST_CASE("resources: a PE is a multiplier and an adder of 5 DSP, 298 LUT and 320 FF") {
+namespace {
+
+double primitive_of(const Primitives& use, const std::string& name) {
+    return name == "dsp" ? use.dsp : name == "lut" ? use.lut : name == "ff" ? use.ff : use.bram36;
+}
+
+std::vector<RamGeometry> some_rams() {
+    RamGeometry ram;
+    ram.banks = 4;
+    return std::vector<RamGeometry>(3, ram);
+}
+
+}  // namespace
+
+TEST_CASE("resources: a PE takes its operators and accumulators, and the parts sum to the total") {
     Config config;
-    const ResourceEstimate before = estimate_resources(config, {});
-    config.engine.count += 1;
-    const ResourceEstimate after = estimate_resources(config, {});
-    const std::int64_t pes = std::int64_t{config.engine.rows} * config.engine.cols;
-    CHECK(after.dsp - before.dsp == 5 * pes);
-    CHECK(after.lut - before.lut == 298 * pes);
-    CHECK(after.ff - before.ff == 320 * pes);
+    const auto of_pes = [&config] { return estimate_resources(config, {}, {}).of_part("pe"); };
+    const Primitives before = of_pes();
+    config.engine.rows += 1;
+    const Primitives after = of_pes();
+    const double pes = double{1} * config.engine.count * config.engine.cols;
+    CHECK(after.dsp - before.dsp == Approx(5 * pes));
+    CHECK(after.lut - before.lut == Approx((298 + 33) * pes));
+    // One more operand register a row.
+    CHECK(after.ff - before.ff == Approx((320 + 32) * pes + 32 * config.engine.count));
+
+    const ResourceEstimate all = estimate_resources(config, {}, some_rams());
+    CHECK(all.parts() ==
+          std::vector<std::string>{"pe", "vector", "memory", "interconnect", "dma", "dram_controller", "sequencer"});
+    Primitives parts;
+    for (const std::string& part : all.parts()) {
+        parts += all.of_part(part);
+    }
+    Primitives rows;
+    for (const ResourceRow& row : all.rows) {
+        rows += row.use;
+    }
+    for (const char* name : {"dsp", "lut", "ff", "bram36"}) {
+        CHECK(primitive_of(parts, name) == Approx(primitive_of(all.total(), name)));
+        CHECK(primitive_of(rows, name) == Approx(primitive_of(all.total(), name)));
+    }
 }
 
 TEST_CASE("resources: memories add their blocks, odd BRAM18 halves rounded up") {
@@ -151,39 +186,145 @@ TEST_CASE("resources: memories add their blocks, odd BRAM18 halves rounded up") 
     blocks.luts = 100;
     blocks.bram18 = 7;
     blocks.urams = 3;
-    const Config config;
-    const ResourceEstimate none = estimate_resources(config, {});
-    const ResourceEstimate some = estimate_resources(config, blocks);
-    CHECK(some.lut - none.lut == 100);
-    CHECK(some.bram36 == 4);
-    CHECK(some.uram == 3);
-    CHECK(some.dsp == none.dsp);
+    const Primitives memory = estimate_resources(Config{}, blocks, {}).of_part("memory");
+    CHECK(memory.lut == 100);
+    CHECK(memory.bram36 == 4);
+    CHECK(memory.uram == 3);
+    CHECK(memory.dsp == 0);
 }
 
-TEST_CASE("energy: every event counts at its price, and the parts sum to the total") {
+TEST_CASE("resources: the interconnect grows with memories and with clients") {
+    Config config;
+    const auto luts = [&config](std::size_t memories) {
+        RamGeometry ram;
+        ram.banks = 32;
+        return estimate_resources(config, {}, std::vector<RamGeometry>(memories, ram)).of_part("interconnect").lut;
+    };
+    // 4 engines, 1 vector unit, 1 DMA; one memory: two ports of 1,024 bits that choose among six clients.
+    CHECK(luts(1) == Approx(2 * 1024 * 5 / 3.0));
+    CHECK(luts(2) == Approx(2 * luts(1) + 6 * 2 * 1024 / 3.0));
+    const double before = luts(2);
+    config.engine.count += 1;
+    CHECK(luts(2) > before);
+}
+
+TEST_CASE("resources: a DRAM channel takes what the device's controllers leave to the fabric") {
+    Config config;
+    config.dram.channels = 3;
+    const auto luts = [&config](DramAttachment attachment) {
+        config.device.dram_attachment = attachment;
+        return estimate_resources(config, {}, {}).of_part("dram_controller").lut;
+    };
+    CHECK(luts(DramAttachment::Hbm) == 3 * config.resources.hbm_port.lut);
+    CHECK(luts(DramAttachment::Soft) == 3 * config.resources.dram_controller.lut);
+    CHECK(luts(DramAttachment::Hard) == 0);
+}
+
+TEST_CASE("resources: every constant changed tenfold moves its own rows alone, tenfold") {
+    std::size_t keys = 0;
+    for (const config::Key& key : config::design_keys()) {
+        if (key.section != "resources") {
+            continue;
+        }
+        ++keys;
+        CAPTURE(key.name);
+        const std::size_t end = key.name.rfind('_');
+        const std::string component = key.name.substr(0, end);
+        const std::string primitive = key.name.substr(end + 1);
+        Config config;
+        config.device.dram_attachment = component == "dram_controller" ? DramAttachment::Soft : DramAttachment::Hbm;
+        const ResourceEstimate before = estimate_resources(config, {}, some_rams());
+        Config changed = config;
+        const double old_value = std::stod(key.text(config));
+        const double new_value = old_value == 0 ? 7 : 10 * old_value;
+        key.set(changed, fmt::format("{:.17g}", new_value));
+        const ResourceEstimate after = estimate_resources(changed, {}, some_rams());
+        REQUIRE(after.rows.size() == before.rows.size());
+        std::size_t moved = 0;
+        for (std::size_t i = 0; i < after.rows.size(); ++i) {
+            CAPTURE(after.rows[i].component);
+            for (const std::string name : {"dsp", "lut", "ff", "bram36"}) {
+                const bool own = after.rows[i].component == component && name == primitive;
+                moved += own ? 1 : 0;
+                CHECK(primitive_of(after.rows[i].use, name) ==
+                      (own ? Approx(after.rows[i].count * new_value) : Approx(primitive_of(before.rows[i].use, name))));
+            }
+        }
+        CHECK(moved > 0);
+        if (old_value > 0) {
+            CHECK(primitive_of(after.total(), primitive) > primitive_of(before.total(), primitive));
+        }
+    }
+    CHECK(keys == 3 * 17 + 3);
+}
+
+namespace {
+
+EnergyEvents a_million_of_each() {
+    constexpr std::uint64_t kMillion = 1'000'000;
+    EnergyEvents events;
+    events.seconds = 2;
+    events.cycles = events.macs = events.write_back_adds = kMillion;
+    events.vector_adds = events.vector_multiplies = events.vector_compares = kMillion;
+    events.exps = events.tanhs = events.erfs = kMillion;
+    events.bram_words = events.uram_rows = events.lutram_words = events.moved_words = events.dram_bytes = kMillion;
+    return events;
+}
+
+Config priced_config() {
     Config config;
     config.device.static_power_w = 5;
     config.device.shell_power_w = 8;
     config.dram.energy_pj_per_bit = 7;
-    EnergyEvents events;
-    events.seconds = 2;
-    events.macs = 1'000'000;
-    events.vector_adds = 1'000'000;
-    events.bram_words = 1'000'000;
-    events.uram_rows = 1'000'000;
-    events.lutram_words = 1'000'000;
-    events.dram_bytes = 1'000'000;
-    const EnergyEstimate energy = estimate_energy(events, {}, config);
-    CHECK(energy.device_static == Approx(10));
-    CHECK(energy.shell == Approx(16));
-    CHECK(energy.clock == 0);
-    CHECK(energy.pe == Approx(56e-6));
-    CHECK(energy.vector == Approx(32e-6));
-    CHECK(energy.bram == Approx(15e-6));
-    CHECK(energy.uram == Approx(20e-6));
-    CHECK(energy.lutram == Approx(2e-6));
-    CHECK(energy.dram == Approx(56e-6));
-    CHECK(energy.total() == Approx(26 + (56 + 32 + 15 + 20 + 2 + 56) * 1e-6).epsilon(1e-12));
+    return config;
+}
+
+}  // namespace
+
+TEST_CASE("energy: every event counts at its price, and the groups sum to the total") {
+    const Primitives resources{1, 0, 2, 1, 1};
+    const EnergyEstimate energy = estimate_energy(a_million_of_each(), resources, priced_config());
+    CHECK(energy.of_group("static") == Approx(10));
+    CHECK(energy.of_group("shell") == Approx(16));
+    CHECK(energy.of_group("clock") == Approx((2 * 0.025 + 0.5 + 1.5 + 1) * 1e-6));
+    CHECK(energy.of_group("kernel") == Approx((3 * 32 + 2 * 24 + 6 + 90 + 224 + 482) * 1e-6));
+    CHECK(energy.of_group("memory") == Approx((15 + 20 + 2 + 2) * 1e-6));
+    CHECK(energy.of_group("dram") == Approx(56e-6));
+    double sum = 0;
+    for (const EnergyRow& row : energy.rows) {
+        sum += row.joules;
+    }
+    CHECK(energy.total() == Approx(sum).epsilon(1e-12));
+}
+
+TEST_CASE("energy: every constant changed tenfold moves its own rows alone, tenfold") {
+    const Primitives resources{10, 20, 30, 40, 50};
+    const Config config = priced_config();
+    const EnergyEstimate before = estimate_energy(a_million_of_each(), resources, config);
+    std::vector<const config::Key*> keys;
+    for (const auto* table : {&config::design_keys(), &config::device_keys(), &config::memory_keys()}) {
+        for (const config::Key& key : *table) {
+            if (key.section == "energy" || key.unit == "W" || key.name.rfind("energy_", 0) == 0) {
+                keys.push_back(&key);
+            }
+        }
+    }
+    CHECK(keys.size() == 14 + 2 + 1);
+    for (const config::Key* const key : keys) {
+        CAPTURE(key->full_name());
+        Config other = config;
+        key->set(other, fmt::format("{:.17g}", 10 * std::stod(key->text(config))));
+        const EnergyEstimate after = estimate_energy(a_million_of_each(), resources, other);
+        REQUIRE(after.rows.size() == before.rows.size());
+        std::size_t moved = 0;
+        for (std::size_t i = 0; i < after.rows.size(); ++i) {
+            const bool own = before.rows[i].constant == key->full_name();
+            moved += own ? 1 : 0;
+            CHECK(before.rows[i].joules > 0);
+            CHECK(after.rows[i].joules == Approx((own ? 10 : 1) * before.rows[i].joules).epsilon(1e-12));
+        }
+        CHECK(moved > 0);
+    }
 }
 
 TEST_CASE("numbers for people: grouped digits, and a unit that keeps three to four digits") {
