@@ -98,6 +98,9 @@ struct ContractionCommand {
     AccessTable a, b, out, bias, residual;
     bool accumulates = false;           // the residual is the output itself
     std::vector<TileMapping> mappings;  // by gang size; [0] is unused
+    // Index of the first contraction of the program whose tiles cost the same (its own, if none before does): the same
+    // extents, offset tables, mappings, kinds of memories and sharing of memories, and bases alike modulo the rows.
+    std::uint32_t costs_like = 0;
 };
 
 struct VectorSegmentCommand {

@@ -20,12 +20,13 @@ bool uses_tokens(const ContractionCommand& command) {
 }  // namespace
 
 TileTiming& TimingCache::get(std::uint32_t command, std::size_t gang_size) {
-    auto& by_gang = timings_[command];
+    const std::uint32_t alike = program_.contractions[command].costs_like;
+    auto& by_gang = timings_[alike];
     if (by_gang.size() <= gang_size) {
         by_gang.resize(gang_size + 1);
     }
     if (by_gang[gang_size] == nullptr) {
-        const ContractionCommand& contraction = program_.contractions[command];
+        const ContractionCommand& contraction = program_.contractions[alike];
         by_gang[gang_size] =
             std::make_unique<TileTiming>(engine_, program_.rams, contraction, contraction.mappings[gang_size]);
     }
@@ -171,6 +172,7 @@ void ContractionEngine::advance(Cycle n) {
 void ContractionEngine::start_kernel(const KernelStart& start) {
     command_ = &config_.program->contractions[start.command];
     timing_ = &config_.timings->get(start.command, start.gang_size);
+    view_.emplace(*command_, timing_->mapping().transposed);
     s_ = State{};
     s_.active = true;
     s_.start = start;
@@ -236,8 +238,8 @@ void ContractionEngine::begin_stream() {
     kernel_cycles_.bank += cost.bank;
     ++stats_.num_tiles;
     if (leads()) {
-        const AccessTable& a = *timing_->view().row_operand;
-        const AccessTable& b = *timing_->view().col_operand;
+        const AccessTable& a = *view_->row_operand;
+        const AccessTable& b = *view_->col_operand;
         memory.of(a.ram).record_read(a.ram, cost.a_words, cost.a_rows, cost.a_conflicts);
         memory.of(b.ram).record_read(b.ram, cost.b_words, cost.b_rows, cost.b_conflicts);
         stats_.num_words_read += static_cast<std::uint64_t>(cost.a_words + cost.b_words);
@@ -326,8 +328,8 @@ void ContractionEngine::request_operands() {
             return;
         }
         const Tile tile = timing_->tile(tile_index);
-        const AccessTable& a = *timing_->view().row_operand;
-        const AccessTable& b = *timing_->view().col_operand;
+        const AccessTable& a = *view_->row_operand;
+        const AccessTable& b = *view_->col_operand;
         request.cycles = timing_->stream(tile, tokens_).cycles;
         request.add(a.ram, 1);
         if (b.ram != a.ram || config_.program->rams[index_of(a.ram)].ports > 1) {

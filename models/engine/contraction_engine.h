@@ -16,6 +16,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "common/mailbox.h"
@@ -26,8 +27,8 @@
 
 namespace contraflow {
 
-// Tile timings by command and gang size, built on first use. A pure function of the configuration, so the engines of a
-// machine share one.
+// Tile timings by command and gang size, built on first use; commands whose tiles cost the same share them. A pure
+// function of the configuration, so the engines of a machine share one.
 class TimingCache {
 public:
     TimingCache(const EngineConfig& engine, const Program& program)
@@ -122,6 +123,7 @@ private:
     Stats stats_;
     UnitCycles kernel_cycles_;
     TileTiming* timing_ = nullptr;
+    std::optional<ArrayView> view_;  // of the current command; the timing may be that of a kernel alike
     const ContractionCommand* command_ = nullptr;
     Tile tile_;                     // streaming
     SlotSpan own_rows_, own_cols_;  // of this engine's PEs

@@ -196,6 +196,7 @@ WriteCost TileCosts::slot_write(const Tile& tile, std::int32_t token, std::int64
     const std::array<const AccessTable*, 3> operands{&command_.out, &command_.residual, &command_.bias};
     for (BeatRows& beat : beat_) {
         beat.residue = -1;
+        beat.by_residue.clear();
     }
     WriteCost total;
     WriteCost beat_cost;
@@ -209,7 +210,7 @@ WriteCost TileCosts::slot_write(const Tile& tile, std::int32_t token, std::int64
             beat_ports_.clear();
             const auto charge = [&](std::size_t i, std::int64_t& words, std::int64_t& rows, std::int64_t& conflicts) {
                 if (operands[i]->present) {
-                    const AccessCost cost = cost_of(beat_[i], *operands[i], col_begin, col_end);
+                    const AccessCost& cost = cost_of(beat_[i], *operands[i], col_begin, col_end);
                     words = cost.words;
                     rows = cost.rows;
                     conflicts = cost.conflict_cycles();
@@ -241,18 +242,26 @@ bool TileCosts::move_to(BeatRows& beat, const AccessTable& access, const Tile& t
         return false;
     }
     beat.residue = residue;
-    beat.offsets = next_rows_;
+    if (next_rows_ != beat.offsets) {
+        beat.offsets = next_rows_;
+        beat.by_residue.clear();
+    }
     return true;
 }
 
-AccessCost TileCosts::cost_of(const BeatRows& beat, const AccessTable& access, std::int64_t col_begin,
-                              std::int64_t col_end) {
-    // Offsets from the first row may be negative: whole turns around the banks keep addresses positive.
+const AccessCost& TileCosts::cost_of(BeatRows& beat, const AccessTable& access, std::int64_t col_begin,
+                                     std::int64_t col_end) {
     const RamGeometry& ram = rams_[index_of(access.ram)];
-    const std::int64_t turn = std::int64_t{ram.banks} * ram.lanes;
-    const std::int64_t lowest = *std::min_element(beat.offsets.begin(), beat.offsets.end());
-    return counter_.cost(ram, beat.residue + ceil_div(-lowest, turn) * turn, beat.offsets, 0,
-                         static_cast<std::int64_t>(beat.offsets.size()), view_.cols_of(access), col_begin, col_end);
+    beat.by_residue.resize(static_cast<std::size_t>(ram.lanes));
+    AccessCost& cost = beat.by_residue[static_cast<std::size_t>(beat.residue)];
+    if (cost.words == 0) {
+        // Offsets from the first row may be negative: whole turns around the banks keep addresses positive.
+        const std::int64_t turn = std::int64_t{ram.banks} * ram.lanes;
+        const std::int64_t lowest = *std::min_element(beat.offsets.begin(), beat.offsets.end());
+        cost = counter_.cost(ram, beat.residue + ceil_div(-lowest, turn) * turn, beat.offsets, 0,
+                             static_cast<std::int64_t>(beat.offsets.size()), view_.cols_of(access), col_begin, col_end);
+    }
+    return cost;
 }
 
 std::uint64_t TileCosts::dependency_cycles(std::int64_t k, std::int64_t slots) const {

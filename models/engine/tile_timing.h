@@ -85,7 +85,8 @@ using Tokens = std::vector<std::int32_t>;
     return tokens.empty() ? 0 : tokens[static_cast<std::size_t>(batch)];
 }
 
-// The tiles of a contraction under one mapping, and what each of them costs.
+// The tiles of a contraction under one mapping, and what each of them costs. It serves all contractions that are alike
+// (ContractionCommand::costs_like): nothing but costs may be taken from it, in particular no address.
 class TileCosts {
 public:
     TileCosts(const EngineConfig& engine, const std::vector<RamGeometry>& rams, const ContractionCommand& command,
@@ -100,7 +101,6 @@ public:
     [[nodiscard]] std::int64_t num_tiles() const { return batch_tiles_ * row_tiles_ * col_tiles_; }
     [[nodiscard]] Tile tile(std::int64_t index) const;
     [[nodiscard]] const TileMapping& mapping() const { return mapping_; }
-    [[nodiscard]] const ArrayView& view() const { return view_; }
 
     // Computes the costs anew at each call.
     [[nodiscard]] StreamCost compute_stream(const Tile& tile, const Tokens& tokens);
@@ -160,8 +160,9 @@ protected:
 private:
     // An operand's part of a write-back beat. Beats that differ by whole rows of its memory cost the same.
     struct BeatRows {
-        std::int64_t residue = -1;          // of the first row's address
-        std::vector<std::int32_t> offsets;  // of the rows, from the first
+        std::int64_t residue = -1;           // of the first row's address
+        std::vector<std::int32_t> offsets;   // of the rows, from the first
+        std::vector<AccessCost> by_residue;  // of beats with these rows; words 0: not computed yet
     };
 
     [[nodiscard]] FetchCost slot_fetch(const AccessTable& access, const std::vector<std::int32_t>& table,
@@ -169,8 +170,8 @@ private:
     // True when the beat starting at output row `row` has other rows than `beat`, which then holds them.
     [[nodiscard]] bool move_to(BeatRows& beat, const AccessTable& access, const Tile& tile, std::int32_t token,
                                std::int64_t row) const;
-    [[nodiscard]] AccessCost cost_of(const BeatRows& beat, const AccessTable& access, std::int64_t col_begin,
-                                     std::int64_t col_end);
+    [[nodiscard]] const AccessCost& cost_of(BeatRows& beat, const AccessTable& access, std::int64_t col_begin,
+                                            std::int64_t col_end);
 
     std::uint64_t pipeline_cycles_ = 0, write_latency_cycles_ = 0;
     bool bursts_end_in_memory_ = false;

@@ -84,7 +84,7 @@ std::int64_t SlotSpan::indices(std::int64_t count) const {
 void TileValues::start(const ContractionCommand& command, const TileTiming& timing, const SlotSpan& rows,
                        const SlotSpan& cols) {
     command_ = &command;
-    view_ = &timing.view();
+    view_.emplace(command, timing.mapping().transposed);
     rows_ = rows;
     cols_ = cols;
     acc_rows_ = rows.width * timing.mapping().row_interleave;
@@ -148,8 +148,7 @@ void TileValues::execute_slot(std::int64_t k, std::int64_t i, std::int64_t row_s
 
 void TileValues::run_kernel(const ContractionCommand& command, const Tokens& tokens) {
     // Which operand runs down the rows changes no product. The output's columns are neighbours in memory more often.
-    bulk_view_.emplace(command, command.out.row_contiguous && !command.out.col_contiguous);
-    view_ = &*bulk_view_;
+    view_.emplace(command, command.out.row_contiguous && !command.out.col_contiguous);
     const ArrayView& view = *view_;
     // One tile that covers the output.
     Tile tile;

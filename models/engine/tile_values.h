@@ -71,8 +71,7 @@ private:
     const MemoryPorts& memory_;
     std::int64_t partial_sums_;
     const ContractionCommand* command_ = nullptr;
-    const ArrayView* view_ = nullptr;
-    std::optional<ArrayView> bulk_view_;
+    std::optional<ArrayView> view_;
     SlotSpan rows_, cols_;
 
     // Accumulators [buffer][batch][partial][row][column] of the span.

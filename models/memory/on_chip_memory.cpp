@@ -1,22 +1,53 @@
 #include "memory/on_chip_memory.h"
 
-#include "common/sim_check.h"
+#include <sys/mman.h>
 
 #include <new>
 
+#include "common/sim_check.h"
+
 namespace contraflow {
 
-OnChipMemory::OnChipMemory(const sc_core::sc_module_name& name, const std::vector<RamGeometry>& rams, RamKind kind)
-    : sc_core::sc_module(name), port_in("port_in"), rams_(rams), kind_(kind), words_(rams.size()), stats_(rams.size()) {
-    port_in.bind(*this);
-    for (std::size_t i = 0; i < rams.size(); ++i) {
-        if (rams[i].kind == kind) {
-            words_[i].reset(static_cast<float*>(std::calloc(static_cast<std::size_t>(rams[i].words()), sizeof(float))));
-            if (words_[i] == nullptr && rams[i].words() > 0) {
-                throw std::bad_alloc();
-            }
-        }
+namespace {
+
+// Where the words of each memory of this kind begin when they lie one behind the other; at the end, their number.
+std::vector<std::size_t> first_words(const std::vector<RamGeometry>& rams, RamKind kind) {
+    std::vector<std::size_t> first{0};
+    for (const RamGeometry& ram : rams) {
+        first.push_back(first.back() + (ram.kind == kind ? static_cast<std::size_t>(ram.words()) : 0));
     }
+    return first;
+}
+
+}  // namespace
+
+// Pages of the kernel's own: what malloc hands out may have been used before, and would have to be zeroed word by word.
+OnChipMemory::Words::Words(std::size_t count) : bytes_(count * sizeof(float)) {
+    if (bytes_ == 0) {
+        return;
+    }
+    void* pages = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) {
+        throw std::bad_alloc();
+    }
+    words_ = static_cast<float*>(pages);
+}
+
+OnChipMemory::Words::~Words() {
+    if (words_ != nullptr) {
+        munmap(words_, bytes_);
+    }
+}
+
+OnChipMemory::OnChipMemory(const sc_core::sc_module_name& name, const std::vector<RamGeometry>& rams, RamKind kind)
+    : sc_core::sc_module(name),
+      port_in("port_in"),
+      rams_(rams),
+      kind_(kind),
+      first_(first_words(rams, kind)),
+      words_(first_.back()),
+      stats_(rams.size()) {
+    port_in.bind(*this);
 }
 
 const RamGeometry& OnChipMemory::geometry(RamId ram) const {
@@ -25,7 +56,7 @@ const RamGeometry& OnChipMemory::geometry(RamId ram) const {
 
 float* OnChipMemory::words(RamId ram) {
     SIM_CHECK(rams_[index_of(ram)].kind == kind_, name() << " holds no memory " << index_of(ram));
-    return words_[index_of(ram)].get();
+    return words_.get() + first_[index_of(ram)];
 }
 
 void OnChipMemory::record_read(RamId ram, std::int64_t words, std::int64_t row_accesses, std::int64_t conflict_cycles) {

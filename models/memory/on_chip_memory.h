@@ -10,8 +10,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -42,14 +40,24 @@ public:
 
 private:
     // All zero, and no memory of the host until a word of the page is used: a run without values uses few.
-    struct Free {
-        void operator()(float* words) const { std::free(words); }
+    class Words {
+    public:
+        explicit Words(std::size_t count);
+        ~Words();
+        Words(const Words&) = delete;
+        Words& operator=(const Words&) = delete;
+
+        [[nodiscard]] float* get() const { return words_; }
+
+    private:
+        float* words_ = nullptr;
+        std::size_t bytes_ = 0;
     };
-    using Words = std::unique_ptr<float, Free>;
 
     const std::vector<RamGeometry>& rams_;
     RamKind kind_;
-    std::vector<Words> words_;  // by memory; null for memories of another kind
+    std::vector<std::size_t> first_;  // word of each memory; memories of another kind have none
+    Words words_;                     // of all memories
     std::vector<RamStats> stats_;
 };
 

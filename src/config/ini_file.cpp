@@ -1,10 +1,12 @@
 #include "config/ini_file.h"
 
 #include <fmt/format.h>
+#include <array>
 
 #include <boost/program_options.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -125,9 +127,12 @@ std::string read_text_file(const std::string& path) {
     if (!stream) {
         throw ConfigError(path + ": cannot be read: " + std::strerror(errno));
     }
-    std::string text(kMaxFileBytes + 1, '\0');
-    stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-    text.resize(static_cast<std::size_t>(stream.gcount()));
+    std::string text;
+    std::array<char, 4096> block{};
+    do {
+        stream.read(block.data(), block.size());
+        text.append(block.data(), static_cast<std::size_t>(stream.gcount()));
+    } while (stream && text.size() <= kMaxFileBytes);
     if (text.size() > kMaxFileBytes) {
         throw ConfigError(fmt::format("{}: is larger than {} bytes; expected an INI file", path, kMaxFileBytes));
     }
@@ -143,10 +148,6 @@ std::string read_text_file(const std::string& path) {
 
 std::vector<Assignment> parse_ini(const std::string& text, const std::string& path, const KeyTable& table,
                                   std::vector<std::string>& problems) {
-    po::options_description description;
-    for (const Key& key : table) {
-        description.add_options()(key.full_name().c_str(), po::value<std::string>());
-    }
     const std::vector<std::string> sections = sections_of(table);
 
     std::vector<Assignment> assignments;
@@ -184,7 +185,13 @@ std::vector<Assignment> parse_ini(const std::string& text, const std::string& pa
             continue;
         }
         const std::string key = section.empty() ? name : section + "." + name;
+        if (find_key(table, key) == nullptr) {
+            problems.push_back(where + ": " + unknown_key_text(table, key));
+            continue;
+        }
         // Boost's parser reports no line numbers, so it gets one assignment at a time.
+        po::options_description description;
+        description.add_options()(key.c_str(), po::value<std::string>());
         try {
             std::istringstream assignment(key + " = " + content.substr(equals + 1));
             for (const auto& option : po::parse_config_file(assignment, description).options) {
@@ -196,8 +203,6 @@ std::vector<Assignment> parse_ini(const std::string& text, const std::string& pa
                 }
                 assignments.push_back({option.string_key, option.value.front(), where, number});
             }
-        } catch (const po::unknown_option&) {
-            problems.push_back(where + ": " + unknown_key_text(table, key));
         } catch (const po::error& error) {
             problems.push_back(where + ": " + error.what());
         }

@@ -177,7 +177,7 @@ private:
 // A data set that exists nowhere keeps its first candidate, which the reader's message then names.
 std::string locate_data(const std::string& name, const Applied& applied, const std::string& file) {
     std::vector<fs::path> bases{folder_of(applied, "data.path", file), fs::path()};
-    const std::vector<fs::path> roots = config::project_roots();
+    const std::vector<fs::path>& roots = config::project_roots();
     bases.insert(bases.end(), roots.begin(), roots.end());
     const auto found = config::find_file(name, bases);
     return found ? *found : (bases.front() / name).lexically_normal().string();

@@ -7,7 +7,9 @@ namespace contraflow::config {
 
 namespace fs = std::filesystem;
 
-std::vector<fs::path> project_roots() {
+namespace {
+
+std::vector<fs::path> find_project_roots() {
     std::vector<fs::path> roots;
     std::error_code error;
     const fs::path program = fs::read_symlink("/proc/self/exe", error);
@@ -25,6 +27,13 @@ std::vector<fs::path> project_roots() {
         }
     }
     return existing;
+}
+
+}  // namespace
+
+const std::vector<fs::path>& project_roots() {
+    static const std::vector<fs::path> roots = find_project_roots();
+    return roots;
 }
 
 std::vector<fs::path> config_folders() {

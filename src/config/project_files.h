@@ -10,7 +10,7 @@
 namespace contraflow::config {
 
 // Folders that hold configs/ and traces/: the source tree and the installation, as far as they exist.
-[[nodiscard]] std::vector<std::filesystem::path> project_roots();
+[[nodiscard]] const std::vector<std::filesystem::path>& project_roots();
 
 // The first of bases[i] / name that exists; an absolute name stands for itself.
 [[nodiscard]] std::optional<std::string> find_file(const std::string& name,

@@ -176,8 +176,10 @@ private:
             shapes[i] = own.shape;
         }
         contraction.accumulates = work.residual.tensor != kNoTensor && work.residual.tensor == work.out.tensor;
-        const MappingChoice& choice = mappings(contraction, shapes);
+        const Alike& alike = alike_of(contraction, shapes);
+        const MappingChoice& choice = alike.choice;
         contraction.mappings = choice.mappings;
+        contraction.costs_like = alike.first;
         command.unit = UnitKind::Engine;
         command.command = static_cast<std::uint32_t>(program_.contractions.size());
         // With n engines free, the gang that is done first; the smaller of equals.
@@ -257,8 +259,14 @@ private:
         return cycles;
     }
 
-    // Kernels of the same shape, layout and kinds of memories get the same mappings.
-    const MappingChoice& mappings(const ContractionCommand& command, const std::array<std::size_t, 5>& shapes) {
+    // Contractions of the same shape, layout and kinds of memories: they get the same mappings, and tiles cost the
+    // same.
+    struct Alike {
+        std::uint32_t first = 0;  // index in the program
+        MappingChoice choice;
+    };
+
+    const Alike& alike_of(const ContractionCommand& command, const std::array<std::size_t, 5>& shapes) {
         NumberKey key;
         key.add(command.batch).add(command.rows).add(command.cols).add(command.depth).add(command.accumulates ? 1 : 0);
         const AccessTable* const tables[] = {&command.a, &command.b, &command.out, &command.bias, &command.residual};
@@ -270,7 +278,7 @@ private:
             }
             const RamGeometry& ram = program_.rams[index_of(table.ram)];
             key.add(ram.banks).add(ram.lanes).add(ram.ports).add(ram.read_latency_cycles);
-            key.add(table.base % ram.lanes).add(table.token.modulus == 0 ? 0 : table.token.stride + 1);
+            key.add(table.base % ram.lanes).add(table.token.divisor).add(table.token.modulus).add(table.token.stride);
         }
         // Which of the operands that move at the same time share a memory.
         const auto shared = [&key](const AccessTable& x, const AccessTable& y) {
@@ -280,16 +288,18 @@ private:
         shared(command.out, command.residual);
         shared(command.out, command.bias);
         shared(command.residual, command.bias);
-        const auto [entry, is_new] = choices_.try_emplace(key.text());
+        const auto [entry, is_new] = alike_.try_emplace(key.text());
+        Alike& alike = entry->second;
         if (is_new) {
-            entry->second = choose_mappings(config_.engine, program_.rams, command,
-                                            config_.schedule_split ? config_.engine.count : 1);
+            alike.first = static_cast<std::uint32_t>(program_.contractions.size());
+            MappingChoice& choice = alike.choice;
+            choice = choose_mappings(config_.engine, program_.rams, command,
+                                     config_.schedule_split ? config_.engine.count : 1);
             // Without splitting a kernel runs on one engine however many are free.
-            entry->second.mappings.resize(static_cast<std::size_t>(config_.engine.count) + 1);
-            entry->second.cycles.resize(static_cast<std::size_t>(config_.engine.count) + 1,
-                                        entry->second.cycles.back());
+            choice.mappings.resize(static_cast<std::size_t>(config_.engine.count) + 1);
+            choice.cycles.resize(static_cast<std::size_t>(config_.engine.count) + 1, choice.cycles.back());
         }
-        return entry->second;
+        return alike;
     }
 
     const Step& step_;
@@ -297,7 +307,7 @@ private:
     const Plan& plan_;
     Program program_;
     std::unordered_map<std::string, Shape> shapes_;
-    std::unordered_map<std::string, MappingChoice> choices_;
+    std::unordered_map<std::string, Alike> alike_;
 };
 
 }  // namespace

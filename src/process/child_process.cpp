@@ -1,6 +1,8 @@
 #include "process/child_process.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,16 +10,35 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
 
 namespace contraflow {
 namespace {
 
-// First byte of what a child sends.
-constexpr char kResult = 'r';
-constexpr char kException = 'e';
+// What a child sends: frames of kind, length and text.
+enum class Frame : char { Message = 'm', Result = 'r', Exception = 'e' };
+constexpr std::size_t kHeaderBytes = 1 + sizeof(std::uint64_t);
+
+std::string frame(Frame kind, const std::string& text) {
+    const std::uint64_t length = text.size();
+    std::string bytes(1, static_cast<char>(kind));
+    bytes.append(reinterpret_cast<const char*>(&length), sizeof length);
+    return bytes + text;
+}
+
+// Length of the frame that `bytes` begins with, header included; 0 if it is not there in whole.
+std::size_t frame_bytes(const std::string& bytes) {
+    if (bytes.size() < kHeaderBytes) {
+        return 0;
+    }
+    std::uint64_t length = 0;
+    std::memcpy(&length, bytes.data() + 1, sizeof length);
+    return bytes.size() - kHeaderBytes < length ? 0 : kHeaderBytes + length;
+}
 
 void write_all(int file, const std::string& text) {
     std::size_t done = 0;
@@ -30,31 +51,57 @@ void write_all(int file, const std::string& text) {
     }
 }
 
-[[noreturn]] void be_child(const std::function<std::string()>& work, unsigned limit_seconds, int out, pid_t parent) {
+// A child starts on pages shared with its parent and faults once for each that it writes, and once for each new one:
+// some thousand times for a design, which takes as long as simulating a step. So it takes its heap anew, in huge pages
+// where the system gives them. Nothing depends on the calls having an effect.
+void take_heap_in_huge_pages() {
+    constexpr int kHeapBytes = 64 << 20;  // a reserve of addresses: a huge page of 2 MiB counts when it is written
+    constexpr std::size_t kHugePage = std::size_t{2} << 20;
+    mallopt(M_MMAP_THRESHOLD, kHeapBytes / 2);  // the largest that it accepts
+    mallopt(M_TRIM_THRESHOLD, 2 * kHeapBytes);
+    mallopt(M_TOP_PAD, kHeapBytes);
+    const auto align = [](const void* address) {
+        return (reinterpret_cast<std::uintptr_t>(address) + kHugePage - 1) / kHugePage * kHugePage;
+    };
+    const std::uintptr_t begin = align(sbrk(0));
+    void* volatile grown = std::malloc(kHeapBytes / 4);  // more than is left: the heap grows by the reserve
+    std::free(grown);
+    const auto end = reinterpret_cast<std::uintptr_t>(sbrk(0));
+    if (begin < end) {
+        madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+    }
+}
+
+[[noreturn]] void be_child(const std::function<std::string(const ChildProcess::Send&)>& work, unsigned limit_seconds,
+                           int out, pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) {  // it died before the line above
         _exit(1);
     }
+    take_heap_in_huge_pages();
     std::signal(SIGALRM, SIG_DFL);
     alarm(limit_seconds);
     dup2(STDERR_FILENO, STDOUT_FILENO);
-    std::string answer;
+    std::string end;
     try {
-        answer = kResult + work();
+        end = frame(Frame::Result, work([&](const std::string& message) {
+                        write_all(out, frame(Frame::Message, message));
+                        alarm(limit_seconds);
+                    }));
     } catch (const std::exception& error) {
-        answer = std::string(1, kException) + error.what();
+        end = frame(Frame::Exception, error.what());
     } catch (...) {
-        answer = std::string(1, kException) + "unknown exception";
+        end = frame(Frame::Exception, "unknown exception");
     }
     std::cout.flush();
     std::fflush(nullptr);
-    write_all(out, answer);
+    write_all(out, end);
     _exit(0);  // no destructor of the caller's objects may run twice
 }
 
 }  // namespace
 
-ChildProcess::ChildProcess(const std::function<std::string()>& work, unsigned limit_seconds)
+ChildProcess::ChildProcess(const std::function<std::string(const Send&)>& work, unsigned limit_seconds)
     : limit_seconds_(limit_seconds) {
     std::cout.flush();
     std::cerr.flush();
@@ -91,11 +138,24 @@ bool ChildProcess::receive() {
     std::array<char, 1 << 16> buffer{};
     const ssize_t count = read(file_, buffer.data(), buffer.size());
     if (count > 0) {
-        answer_.append(buffer.data(), static_cast<std::size_t>(count));
+        bytes_.append(buffer.data(), static_cast<std::size_t>(count));
     } else if (count == 0 || errno != EINTR) {
         ended_ = true;
     }
     return ended_;
+}
+
+std::vector<std::string> ChildProcess::take_messages() {
+    std::vector<std::string> messages;
+    while (!bytes_.empty() && bytes_.front() == static_cast<char>(Frame::Message)) {
+        const std::size_t bytes = frame_bytes(bytes_);
+        if (bytes == 0) {
+            break;
+        }
+        messages.push_back(bytes_.substr(kHeaderBytes, bytes - kHeaderBytes));
+        bytes_.erase(0, bytes);
+    }
+    return messages;
 }
 
 int ChildProcess::wait() {
@@ -110,6 +170,7 @@ std::string ChildProcess::result() {
     while (!ended_) {
         receive();
     }
+    (void)take_messages();
     const int status = wait();
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) {
         throw ChildError(fmt::format("still running after {} s", limit_seconds_));
@@ -117,17 +178,18 @@ std::string ChildProcess::result() {
     if (WIFSIGNALED(status)) {
         throw ChildError(fmt::format("crashed: {}", strsignal(WTERMSIG(status))));
     }
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || answer_.empty()) {
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || frame_bytes(bytes_) == 0) {
         throw ChildError(fmt::format("ended with status {} and no result", WEXITSTATUS(status)));
     }
-    if (answer_.front() == kException) {
-        throw ChildError(answer_.substr(1));
+    const std::string text = bytes_.substr(kHeaderBytes);
+    if (bytes_.front() == static_cast<char>(Frame::Exception)) {
+        throw ChildError(text);
     }
-    return answer_.substr(1);
+    return text;
 }
 
 std::string run_in_child(const std::function<std::string()>& work, unsigned limit_seconds) {
-    return ChildProcess(work, limit_seconds).result();
+    return ChildProcess([&](const ChildProcess::Send&) { return work(); }, limit_seconds).result();
 }
 
 }  // namespace contraflow

@@ -6,6 +6,7 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace contraflow {
 
@@ -19,9 +20,12 @@ public:
 // nothing mixes with the caller's; it dies with the caller, and is killed when this object goes.
 class ChildProcess {
 public:
-    // Forks and runs `work` in the child. `limit_seconds` of wall-clock time, 0: no limit. Throws ChildError if there
-    // can be no child. REQUIRES: no SystemC module exists yet in this process.
-    explicit ChildProcess(const std::function<std::string()>& work, unsigned limit_seconds = 0);
+    using Send = std::function<void(const std::string&)>;
+
+    // Forks and runs `work` in the child, which may send messages before it returns. `limit_seconds` of wall-clock time
+    // for each message and for the end, 0: no limit. Throws ChildError if there can be no child. REQUIRES: no SystemC
+    // module exists yet in this process.
+    explicit ChildProcess(const std::function<std::string(const Send&)>& work, unsigned limit_seconds = 0);
     ~ChildProcess();
     ChildProcess(const ChildProcess&) = delete;
     ChildProcess& operator=(const ChildProcess&) = delete;
@@ -30,6 +34,8 @@ public:
     [[nodiscard]] int file() const { return file_; }
     // Takes what can be read now, waiting for it if need be; true when that was the end.
     bool receive();
+    // The messages that have come in whole since the last call.
+    [[nodiscard]] std::vector<std::string> take_messages();
     // What `work` returned; waits for it. Throws ChildError with what() of an exception that left `work`, or with how
     // the child ended. Called once.
     [[nodiscard]] std::string result();
@@ -40,7 +46,7 @@ private:
     pid_t child_ = -1;  // -1: waited for
     int file_ = -1;
     unsigned limit_seconds_;
-    std::string answer_;
+    std::string bytes_;  // received, and not taken yet
     bool ended_ = false;
 };
 

@@ -28,7 +28,8 @@ struct PointContext {
 };
 
 // Plans, simulates and reports the point; what stands in the way of that is a failure with its reason. Nothing in the
-// result but the host's numbers depends on when and where it is made. To be called in a child process.
+// result but the host's numbers depends on when and where it is made. To be called in a child process, again only after
+// forget_elaboration() (simulate/elaboration.h).
 [[nodiscard]] PointResult run_point(const PointContext& context, const Claim& claim);
 
 // The row of a point whose process crashed or was stopped.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "process/child_process.h"
+#include "simulate/elaboration.h"
 
 namespace contraflow::sweep {
 
@@ -19,9 +20,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::chrono::milliseconds kChildTime{1000};  // after which a child leaves its other points to the others
 // A kill loses what is not saved and what is running: at most half a second of results, and fewer than 100 points.
 constexpr std::chrono::milliseconds kSaveInterval{500};
 constexpr std::size_t kMaxUnsaved = 64;
+constexpr std::size_t kMaxPointsOfChild = 64;              // memory that SystemC does not give back must not add up
 constexpr std::chrono::milliseconds kOthersInterval{200};  // between looks at what other processes have left
 
 volatile std::sig_atomic_t caught_signal = 0;
@@ -80,8 +83,9 @@ public:
     }
 
 private:
+    // A child and the points that it still has to do, in its order.
     struct Running {
-        Claim claim;
+        std::deque<Claim> claims;
         std::unique_ptr<ChildProcess> process;
     };
 
@@ -89,21 +93,25 @@ private:
         const bool save =
             !finished_.empty() && (finished_.size() >= kMaxUnsaved || Clock::now() - last_exchange_ >= kSaveInterval ||
                                    (running_.empty() && queue_.empty()));
-        return save || (may_have_more_ && queue_.size() + running_.size() < options_.jobs);
+        return save || (may_have_more_ && queue_.empty() && running_.size() < options_.jobs);
     }
 
-    // As many points as are likely to be finished until the next save, so that each save costs little.
+    // As many points as keep all children busy for their time.
     [[nodiscard]] std::size_t points_wanted() const {
-        const double seconds = std::chrono::duration<double>(kSaveInterval).count();
+        const double seconds = std::chrono::duration<double>(kChildTime).count();
         const double elapsed = std::chrono::duration<double>(Clock::now() - start_).count();
         const auto likely = static_cast<std::size_t>(static_cast<double>(num_finished_) / (elapsed + 1e-3) * seconds);
-        return std::clamp(likely, options_.jobs, std::max(options_.jobs, kMaxUnsaved));
+        return std::clamp(likely, options_.jobs, options_.jobs * kMaxPointsOfChild);
     }
 
     void exchange() {
-        const std::size_t busy = queue_.size() + running_.size();
+        std::size_t busy = queue_.size();
+        for (const Running& child : running_) {
+            busy += child.claims.size();
+        }
         const std::size_t wanted = points_wanted();
-        const std::size_t want = wanted > busy ? wanted - busy : 0;
+        const std::size_t idle = options_.jobs - running_.size();
+        const std::size_t want = queue_.size() >= idle ? 0 : std::max(idle, wanted - std::min(wanted, busy));
         const std::vector<Claim> claims = database_.exchange(finished_, want);
         finished_.clear();
         queue_.insert(queue_.end(), claims.begin(), claims.end());
@@ -122,16 +130,26 @@ private:
         progress_(counts_);
     }
 
+    // Short points go several to a child: a process costs more than they do.
     void start_points() {
         while (running_.size() < options_.jobs && !queue_.empty()) {
-            const Claim claim = queue_.front();
-            queue_.pop_front();
-            const auto work = [&] {
+            const std::size_t share = (queue_.size() + options_.jobs - 1) / options_.jobs;
+            const auto end = queue_.begin() + static_cast<std::ptrdiff_t>(share);
+            const std::deque<Claim> claims(queue_.begin(), end);
+            queue_.erase(queue_.begin(), end);
+            const auto work = [&](const ChildProcess::Send& send) {
                 std::signal(SIGINT, SIG_IGN);  // the parent decides
                 std::signal(SIGTERM, SIG_IGN);
-                return pack(run_point(context_, claim));
+                const Clock::time_point start = Clock::now();
+                for (const Claim& claim : claims) {
+                    send(pack(run_point(context_, claim)));
+                    if (!forget_elaboration() || Clock::now() - start > kChildTime) {
+                        break;  // the others go to whoever is free
+                    }
+                }
+                return std::string();
             };
-            running_.push_back({claim, std::make_unique<ChildProcess>(work, options_.limit_seconds)});
+            running_.push_back({claims, std::make_unique<ChildProcess>(work, options_.limit_seconds)});
         }
     }
 
@@ -146,8 +164,12 @@ private:
         }
         std::size_t i = 0;
         for (auto point = running_.begin(); point != running_.end(); ++i) {
-            if (files[i].revents != 0 && point->process->receive()) {
-                finish(*point);
+            const bool ended = files[i].revents != 0 && point->process->receive();
+            for (const std::string& message : point->process->take_messages()) {
+                finish(*point, unpack(message));
+            }
+            if (ended) {
+                end(*point);
                 point = running_.erase(point);
             } else {
                 ++point;
@@ -155,16 +177,25 @@ private:
         }
     }
 
-    void finish(Running& point) {
-        try {
-            finished_.push_back(unpack(point.process->result()));
-        } catch (const ChildError& error) {
-            finished_.push_back(failed_point(context_, point.claim, error.what()));
-        }
+    void finish(Running& child, PointResult result) {
+        child.claims.pop_front();
         ++num_finished_;
-        ++(finished_.back().status == Status::Done ? counts_.done : counts_.failed);
+        ++(result.status == Status::Done ? counts_.done : counts_.failed);
         --counts_.running;
+        finished_.push_back(std::move(result));
         progress_(counts_);
+    }
+
+    // A child that failed failed at its next point; those behind it are still to do.
+    void end(Running& child) {
+        try {
+            (void)child.process->result();
+        } catch (const ChildError& error) {
+            if (!child.claims.empty()) {
+                finish(child, failed_point(context_, child.claims.front(), error.what()));
+            }
+        }
+        queue_.insert(queue_.begin(), child.claims.begin(), child.claims.end());
     }
 
     // False when nothing is left, here or in other processes.

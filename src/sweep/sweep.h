@@ -19,11 +19,11 @@ public:
 };
 
 struct WorkerOptions {
-    std::size_t jobs = 1;        // points at once
+    std::size_t jobs = 1;        // child processes at once
     unsigned limit_seconds = 0;  // of wall-clock time per point, 0: none
 };
 
-// Runs all pending points of the database, one child process per point, and returns when no point of the sweep is
+// Runs all pending points of the database in child processes, and returns when no point of the sweep is
 // pending or running, also those that other processes have claimed. Results are saved at least every half second and 64
 // points. `progress` is called after every change and at least twice a second.
 void run_points(Database& database, const PointContext& context, const WorkerOptions& options,

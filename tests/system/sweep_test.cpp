@@ -92,6 +92,14 @@ public:
     Background& operator=(const Background&) = delete;
 
     void signal(int number) const { kill(child_, number); }
+    // To its own children.
+    void signal_children(int number) const {
+        const std::string pid = std::to_string(child_);
+        std::ifstream children("/proc/" + pid + "/task/" + pid + "/children");
+        for (pid_t child = 0; children >> child;) {
+            kill(child, number);
+        }
+    }
     int wait() {
         int status = 0;
         waitpid(child_, &status, 0);
@@ -288,6 +296,23 @@ TEST_CASE("a point that cannot be is a row with its reason, and is run again on 
     sweep(points + "--retry-failed" + database(path), 1);
     CHECK(count_of(path, "failed") == 2);
     CHECK(json::parse(rows(path))[1]["status"] == "done");
+}
+
+TEST_CASE("a process that dies takes no more than the point with it that it was at") {
+    const TemporaryFolder temp;
+    const std::string path = temp.file("db");
+    Background background("sweep" + kTiny + kPoints + "--steps 200 --jobs 1" + database(path));
+    wait_until_some_are_done(path, 4);  // by now a process gets several points
+    background.signal_children(SIGKILL);
+    const int status = background.wait();
+    REQUIRE(WIFEXITED(status));
+    const std::size_t failed = count_of(path, "failed");
+    CHECK(WEXITSTATUS(status) == (failed == 0 ? 0 : 1));
+    CHECK(failed <= 1);  // none if the process had just ended
+    CHECK(count_of(path, "done") == 24 - failed);
+    for (const json& row : json::parse(rows(path))) {
+        CHECK((row["status"] == "done" || row["reason"] == "crashed: Killed"));
+    }
 }
 
 TEST_CASE("a point that takes too long is a row with its reason") {

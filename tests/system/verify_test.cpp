@@ -168,17 +168,6 @@ TEST_CASE("a simulation that crashes is reported and leaves the others alone") {
     const CaseResult result = verify::run_case_in_child(cases.front(), RunMode::Leap);
     CHECK_FALSE(result.passed());
     CHECK_THAT(result.failure, Contains("number of words"));
-    CHECK_THROWS_WITH(run_in_child([]() -> std::string { std::abort(); }), Contains("crashed"));
-    CHECK_THROWS_WITH(run_in_child([]() -> std::string { _exit(3); }), Contains("status 3"));
-    CHECK_THROWS_WITH(run_in_child(
-                          []() -> std::string {
-                              while (true) {
-                                  pause();
-                              }
-                          },
-                          1),
-                      Contains("still running after 1 s"));
-    CHECK(run_in_child([] { return std::string(1'000'000, 'x'); }).size() == 1'000'000);
 }
 
 TEST_CASE("a vector file that lacks or contradicts something is refused by file and name") {
