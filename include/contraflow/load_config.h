@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "contraflow/config.h"
+#include "contraflow/error.h"
 
 namespace contraflow {
 
@@ -28,6 +29,10 @@ struct LoadedConfig {
 // working directory and the project. config.data.path may name a folder that does not exist.
 // Throws ConfigError with one line per problem, all of them.
 [[nodiscard]] LoadedConfig load_config(const std::string& ini_path, const Overrides& overrides = {});
+
+// Planning knows keys, but not where they were given: the same error with the lines that begin with a key of the design
+// ("memory.tensors: ...") beginning with its file and line, or its option, as well.
+[[nodiscard]] ConfigError located(const ConfigError& error, const LoadedConfig& design);
 
 // A device file alone, e.g. "devices/u50.ini" or a path, without its DRAM. Throws ConfigError.
 [[nodiscard]] DeviceConfig load_device(const std::string& file);

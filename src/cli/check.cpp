@@ -47,6 +47,14 @@ Variant plan_variant(std::string name, const Config& config, const PlanOptions& 
     return variant;
 }
 
+PlannedStep plan(const Step& step, const LoadedConfig& design) {
+    try {
+        return plan_step(step, design.config);
+    } catch (const ConfigError& error) {
+        throw located(error, design);
+    }
+}
+
 // The same network under each flow, everything else as configured. `own`: the design itself, already planned.
 std::vector<Variant> by_flow(const Config& config, const Variant& own) {
     std::vector<Variant> variants;
@@ -172,7 +180,7 @@ int check_command(const Arguments& args) {
     const Config& config = line->design.config;
     const bool allow = line->has("allow-overflow");
     const Step step = build_training_step(config);
-    const PlannedStep planned = plan_step(step, config);
+    const PlannedStep planned = plan(step, line->design);
     const MemoryReport memory = make_memory_report(config, planned.step, planned.plan, planned.program, allow);
     const std::vector<Variant> flows = by_flow(config, {"", step.macs(), memory, ""});
     const std::vector<Variant> layouts = by_layout(config);

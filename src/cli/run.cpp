@@ -169,14 +169,18 @@ void save_parameters(const TrainingRun& run, const Config& config, const std::st
     }
 }
 
-// Not a constructor call in place, so that what does not fit is told together with the way around it.
-std::unique_ptr<TrainingRun> build(const Config& config, const RunOptions& options, Dataset data, Weights weights) {
+// Not a constructor call in place, so that what does not fit is told together with the way around it, and what cannot
+// be planned with the place in the design.
+std::unique_ptr<TrainingRun> build(const LoadedConfig& design, const RunOptions& options, Dataset data,
+                                   Weights weights) {
     try {
-        return std::make_unique<TrainingRun>(config, options.training, std::move(data), std::move(weights));
+        return std::make_unique<TrainingRun>(design.config, options.training, std::move(data), std::move(weights));
     } catch (const DoesNotFit& error) {
         std::vector<std::string> lines = error.lines();
         lines.back() += "; --allow-overflow simulates it anyway";
         throw ConfigError(lines);
+    } catch (const ConfigError& error) {
+        throw located(error, design);
     }
 }
 
@@ -224,7 +228,7 @@ int train_command(const Arguments& args) {
     Weights weights = options.init.empty() ? initial_weights(config) : load_weights(options.init, config);
 
     sc_core::sc_report_handler::set_handler(handle_report);
-    const std::unique_ptr<TrainingRun> run = build(config, options, std::move(data), std::move(weights));
+    const std::unique_ptr<TrainingRun> run = build(line->design, options, std::move(data), std::move(weights));
     const double startup_seconds = seconds_since(start);
     {
         Progress progress(options.steps);

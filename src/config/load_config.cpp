@@ -234,6 +234,17 @@ LoadedConfig load_config(const std::string& ini_path, const Overrides& overrides
     return loaded;
 }
 
+ConfigError located(const ConfigError& error, const LoadedConfig& design) {
+    std::vector<std::string> lines;
+    for (const std::string& line : error.lines()) {
+        const std::size_t colon = line.find(": ");
+        const std::string key = line.substr(0, colon);
+        const bool names_key = colon != std::string::npos && config::find_key(config::design_keys(), key) != nullptr;
+        lines.push_back(names_key ? design.prefix(key) + line.substr(colon + 2) : line);
+    }
+    return ConfigError(lines);
+}
+
 DeviceConfig load_device(const std::string& file) {
     const auto path = config::find_file(file, with_config_folders({}));
     if (!path) {

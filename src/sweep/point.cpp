@@ -108,7 +108,11 @@ PointResult run_point(const PointContext& context, const Claim& claim) {
     try {
         const LoadedConfig loaded = load_point(context, claim);
         set_configuration(loaded.config, result);
-        simulate(context, loaded.config, result);
+        try {
+            simulate(context, loaded.config, result);
+        } catch (const ConfigError& error) {
+            throw located(error, loaded);
+        }
     } catch (const ConfigError& error) {
         result.reason = reason_of(error, context.design.file);
     } catch (const std::bad_alloc&) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -438,6 +439,22 @@ TEST_CASE("wrong options are refused with what would be right") {
     check_refused("run" + kTiny + "--stpes 3", {"did you mean --steps?"});
     check_refused("run" + kTiny + "--train.lr=nan", {"--train.lr=nan", "is not a finite number"});
     check_refused("run" + kTiny + "--engine.rows=0", {"--engine.rows=0"});
+}
+
+TEST_CASE("what planning refuses is told with the place in the design") {
+    const TemporaryFolder temp;
+    const std::string file = temp.file("design.ini");
+    std::ofstream(file) << "[memory]\ntensors = embed.pos:cyclic.2=4\n";
+    const std::string what = "memory.tensors: embed.pos (32 x 768): has no dimension 2; expected 0 to 1\n";
+    for (const std::string command : {"run", "check"}) {
+        const Outcome in_file = contraflow_program(command + " -c " + file);
+        CHECK(in_file.status == 2);
+        CHECK(in_file.err == "contraflow: " + file + ":2: " + what);
+        const Outcome option = contraflow_program(command + " -c " + file + " --memory.tensors=encoder.9.*:bram");
+        CHECK(option.status == 2);
+        INFO(option.err);
+        CHECK(option.err.rfind("contraflow: --memory.tensors=encoder.9.*:bram: encoder.9.* matches no tensor", 0) == 0);
+    }
 }
 
 TEST_CASE("data that cannot be used is refused by the key that named it") {
