@@ -12,10 +12,12 @@
 #include "contraflow/plan.h"
 #include "contraflow/sample.h"
 #include "contraflow/step.h"
+#include "contraflow/trace.h"
 
 namespace contraflow {
 
 class Machine;
+class Trace;
 
 struct SimulationOptions {
     RunMode run_mode = RunMode::Clocked;
@@ -54,6 +56,13 @@ public:
     std::vector<StepOutcome> run(const std::vector<Sample>& samples,
                                  const std::function<void(const StepOutcome&)>& on_step = {});
 
+    // Has waveforms written during the runs to come (docs/waveforms.md). REQUIRES: nothing has run, no other trace.
+    // Throws ConfigError for options that match nothing.
+    void trace(const TraceOptions& options);
+    // Completes the files of the trace. Throws ConfigError if no cycle of the runs was to be traced, and then leaves no
+    // file, std::runtime_error if one could not be written.
+    TraceSummary finish_trace();
+
     [[nodiscard]] Machine& machine() { return *machine_; }
     [[nodiscard]] const Machine& machine() const { return *machine_; }
 
@@ -64,6 +73,7 @@ private:
     struct Planned;
     std::unique_ptr<Planned> planned_;
     std::unique_ptr<Machine> machine_;
+    std::unique_ptr<Trace> trace_;
 };
 
 }  // namespace contraflow

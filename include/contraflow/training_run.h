@@ -45,6 +45,10 @@ public:
     // machine breaks.
     void train(std::size_t steps, const std::function<void(const StepOutcome&)>& on_step = {});
 
+    // Simulation::trace and finish_trace, before and after training.
+    void trace(const TraceOptions& options);
+    TraceSummary finish_trace();
+
     [[nodiscard]] const std::vector<StepOutcome>& outcomes() const;  // of all steps so far
     [[nodiscard]] const Plan& plan() const;
     [[nodiscard]] Weights weights() const;  // the parameters as they are now

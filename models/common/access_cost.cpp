@@ -78,14 +78,16 @@ AccessCost AccessCounter::count(const RamGeometry& ram) {
     return result;
 }
 
-void PortCycles::charge(RamId ram, int ports, std::int64_t cycles) {
+PortCycles::Turn PortCycles::charge(RamId ram, int ports, std::int64_t cycles) {
     auto use = std::find_if(uses_.begin(), uses_.end(), [ram](const Use& own) { return own.ram == ram; });
     if (use == uses_.end()) {
         uses_.push_back({ram, 0, {}});
         use = std::prev(uses_.end());
     }
+    const Turn turn{use->next, use->ports[use->next]};
     use->ports[use->next] += cycles;
     use->next = use->next + 1 < static_cast<std::size_t>(ports) ? use->next + 1 : 0;
+    return turn;
 }
 
 std::int64_t PortCycles::cycles() const {

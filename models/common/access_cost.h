@@ -30,6 +30,21 @@ public:
                                   const std::vector<std::int32_t>& inner, std::int64_t inner_begin,
                                   std::int64_t inner_end);
 
+    // The bank rows that the last cost counted, by row: visit(bank, row, cycle of the set, from 0). REQUIRES: the same
+    // memory, and that cost was given the true base.
+    template <typename Visit>
+    void for_each_row(const RamGeometry& ram, const Visit& visit) {
+        per_bank_.assign(static_cast<std::size_t>(ram.banks), 0);
+        std::int64_t previous = -1;
+        for (const std::int64_t line : lines_) {
+            if (line != previous) {
+                previous = line;
+                const auto bank = static_cast<std::size_t>(line % ram.banks);
+                visit(static_cast<std::int32_t>(bank), line / ram.banks, per_bank_[bank]++);
+            }
+        }
+    }
+
 private:
     [[nodiscard]] AccessCost count(const RamGeometry& ram);
 
@@ -41,8 +56,14 @@ private:
 // its ports in turn; the operation lasts as long as its busiest port.
 class PortCycles {
 public:
+    // Which of the ports that are held of a memory an operand takes, and from which cycle of the operation on.
+    struct Turn {
+        std::size_t port = 0;
+        std::int64_t from = 0;
+    };
+
     void clear() { uses_.clear(); }
-    void charge(RamId ram, int ports, std::int64_t cycles);
+    Turn charge(RamId ram, int ports, std::int64_t cycles);
     [[nodiscard]] std::int64_t cycles() const;
 
 private:

@@ -78,11 +78,22 @@ void ClockDomain::schedule(std::size_t place, Cycle edge) {
         next_ = std::min(next_, edge);
     } else if (edge < armed_) {
         armed_ = edge;
-        agenda_.notify(sc_core::sc_time::from_value(edge_ps(edge) - sc_core::sc_time_stamp().value()));
+        if (!landing_) {
+            arm(edge_ps(edge));
+        }
     }
 }
 
+void ClockDomain::arm(std::uint64_t ps) {
+    agenda_.notify(sc_core::sc_time::from_value(ps - sc_core::sc_time_stamp().value()));
+}
+
 void ClockDomain::take_due_edges() {
+    if (landing_) {
+        landing_ = false;
+        arm(edge_ps(armed_));
+        return;
+    }
     while (armed_ != kNever && !sleepers_.empty()) {
         const Cycle edge = armed_;
         const std::uint64_t ps = edge_ps(edge);
@@ -105,15 +116,52 @@ void ClockDomain::take_due_edges() {
         }
         taking_ = false;
         armed_ = next_;
+        if (window_ != Window::Closed && lands_on(edge)) {
+            return;
+        }
         if (armed_ != kNever && !may_run_ahead_to(edge_ps(armed_))) {
-            agenda_.notify(sc_core::sc_time::from_value(edge_ps(armed_) - sc_core::sc_time_stamp().value()));
+            arm(edge_ps(armed_));
             return;
         }
     }
 }
 
+// In a window every block stands at the edge that has been taken. Where it was taken ahead of SystemC's time, that
+// comes first, before anything else: then true.
+bool ClockDomain::lands_on(Cycle edge) {
+    for (Block* sleeper : sleepers_) {
+        sleeper->catch_up(edge);
+    }
+    if (edge_ps(edge) == sc_core::sc_time_stamp().value()) {
+        return false;
+    }
+    landing_ = true;
+    arm(edge_ps(edge));
+    return true;
+}
+
+void ClockDomain::open_window() {
+    if (window_ != Window::Closed) {
+        return;
+    }
+    window_ = Window::Opening;
+    const Cycle next = first_edge_after(now_ps());
+    for (std::size_t i = 0; i < sleepers_.size(); ++i) {
+        schedule(i, next);
+    }
+}
+
+void ClockDomain::enter_window() {
+    if (window_ == Window::Opening) {
+        window_ = Window::Entered;
+        for (Block* block : blocks_) {
+            block->begin_window();
+        }
+    }
+}
+
 bool ClockDomain::may_run_ahead_to(std::uint64_t ps) const {
-    if (ps > horizon_ps_) {
+    if (ps > horizon_ps_ || window_ != Window::Closed) {
         return false;
     }
     for (const ClockDomain* other : others_) {
@@ -134,6 +182,7 @@ Block::Block(const sc_core::sc_module_name& name, ClockDomain& clock, Clocking c
       stepped_(clock.clocked() && clocking == Clocking::EveryEdge),
       clocked_(clock.clocked()) {
     SC_HAS_PROCESS(Block);
+    clock_.blocks_.push_back(this);
     if (stepped_) {
         SC_METHOD(on_tick);
         sensitive << clock_.tick();
@@ -157,7 +206,7 @@ Cycle Block::take(Cycle now, std::uint64_t ps) {
     cycle_ = now;
     next_unseen_ = now + 1;
     edge();
-    const Cycle wait = clocked_ && has_work() ? 1 : next_event();
+    const Cycle wait = (clocked_ || clock_.in_window()) && has_work() ? 1 : next_event();
     return wait == kNever ? kNever : now + wait;
 }
 

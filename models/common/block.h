@@ -40,6 +40,16 @@ public:
     // Running ahead stops at this time, so that sc_start returns and its caller can look at the machine.
     void set_horizon(std::uint64_t ps) { horizon_ps_ = ps; }
 
+    // A window for observers: from the present edge on, blocks that sleep between edges take every edge while they have
+    // work, and SystemC's time is that of the edge, so that all of them stand at the same edge when it has been taken.
+    // It changes no count (clocked equals leap). Call open_window while an edge is taken, in every domain of a machine;
+    // enter_window when SystemC's time has come to it (at_edge) and it has been taken; close_window any time after.
+    void open_window();
+    void enter_window();
+    void close_window() { window_ = Window::Closed; }
+    [[nodiscard]] bool in_window() const { return window_ == Window::Entered; }
+    [[nodiscard]] bool at_edge() const { return started_ && sc_core::sc_time_stamp().value() == cycle_ps_; }
+
     // Time of the edge that is being taken, in whichever domain; SystemC's time outside of edges.
     [[nodiscard]] static std::uint64_t now_ps();
 
@@ -58,6 +68,8 @@ private:
 
     void generate();
     void take_due_edges();
+    void arm(std::uint64_t ps);
+    [[nodiscard]] bool lands_on(Cycle edge);
     [[nodiscard]] bool may_run_ahead_to(std::uint64_t ps) const;
 
     std::int64_t hz_;
@@ -68,6 +80,11 @@ private:
     bool runs_ = false;
     bool started_ = false;
     sc_core::sc_event tick_;
+
+    enum class Window { Closed, Opening, Entered };
+    Window window_ = Window::Closed;
+    bool landing_ = false;  // the edge at which a window opens is taken, SystemC's time is on its way to it
+    std::vector<Block*> blocks_;
 
     std::vector<Block*> sleepers_;
     std::vector<Cycle> due_;     // by sleeper: next edge it takes
@@ -106,6 +123,9 @@ protected:
     [[nodiscard]] virtual Cycle next_event() const = 0;
     virtual void advance(Cycle n) = 0;
     [[nodiscard]] virtual bool has_work() const { return true; }  // Clocking::Gated only
+    // A window begins at the present edge, which has been taken: what only followed edges keep up to date is made up
+    // for.
+    virtual void begin_window() {}
 
     // True where each edge is stepped: values are then computed edge by edge, otherwise in bulk.
     [[nodiscard]] bool stepped() const { return stepped_; }

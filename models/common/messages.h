@@ -42,6 +42,9 @@ struct KernelStart {
     std::uint16_t gang_first = 0;  // index of the gang's first engine
 };
 
+// What an edge of a unit goes to.
+enum class Activity : std::uint8_t { Idle, Busy, Dependency, Bank, Port, WriteBack, Dram, Pipeline };
+
 // Cycles a unit spent on one kernel, by cause. The parts sum to the edges between start and done.
 struct UnitCycles {
     std::uint64_t busy = 0;        // a result-producing operation issued
@@ -52,6 +55,13 @@ struct UnitCycles {
     std::uint64_t dram = 0;        // waiting for the DRAM
     std::uint64_t pipeline = 0;    // filling and draining
 
+    // REQUIRES: not Activity::Idle, which is no part of a kernel.
+    [[nodiscard]] std::uint64_t& of(Activity activity) {
+        constexpr std::array kParts{&UnitCycles::busy,    &UnitCycles::dependency, &UnitCycles::bank,
+                                    &UnitCycles::port,    &UnitCycles::write_back, &UnitCycles::dram,
+                                    &UnitCycles::pipeline};
+        return this->*kParts[static_cast<std::size_t>(activity) - 1];
+    }
     [[nodiscard]] std::uint64_t total() const { return busy + dependency + bank + port + write_back + dram + pipeline; }
     UnitCycles& operator+=(const UnitCycles& other);
 };

@@ -54,7 +54,7 @@ void Dma::edge() {
     // 5. The next port burst.
     request_port();
     // 6. Every edge is accounted for.
-    count(1, moves);
+    count(1, cycle() + 1, moves);
     // 7. The last word is where it belongs.
     if (cycle() == s_.done_at) {
         finish_kernel();
@@ -99,7 +99,7 @@ void Dma::advance(Cycle n) {
     if (!s_.active) {
         stats_.idle_cycles += n;
     } else {
-        count(n, s_.moving);
+        count(n, cycle() + 1 + n, s_.moving);
     }
 }
 
@@ -192,6 +192,8 @@ void Dma::take_grant() {
         (void)grants_.take();
         s_.requested = false;
         s_.moving = true;
+        s_.move_begin = cycle();
+        s_.token_burst = s_.tokens_pending;
         if (s_.tokens_pending) {
             start_tokens();
             continue;
@@ -310,6 +312,9 @@ void Dma::send(std::size_t index) {
                                                                          << payload->get_response_string());
     ++s_.sent;
     ++stats_.num_bursts;
+    sent_before_ = cycle() + 1;
+    sent_address_ = burst.address;
+    sent_bytes_ = burst.data.size();
     (command().to_chip ? stats_.read_bytes : stats_.written_bytes) += burst.data.size();
 }
 
@@ -363,19 +368,23 @@ void Dma::finish_kernel() {
 }
 
 // Moving words is work; then a port that is awaited, data on the way, and the adapters' latency.
-void Dma::count(Cycle n, bool moves) {
+void Dma::count(Cycle n, Cycle until, bool moves) {
     if (moves) {
-        kernel_cycles_.busy += n;
+        counted_as_ = Activity::Busy;
     } else if (s_.requested) {
-        kernel_cycles_.port += n;
+        counted_as_ = Activity::Port;
     } else if (s_.in_flight > 0 && arrived_.empty() && to_send_.empty()) {
-        kernel_cycles_.dram += n;
+        counted_as_ = Activity::Dram;
     } else {
-        kernel_cycles_.pipeline += n;
+        counted_as_ = Activity::Pipeline;
     }
+    counted_until_ = until;
+    kernel_cycles_.of(counted_as_) += n;
 }
 
-std::uint64_t Dma::move_cycles(const Burst& burst, std::int64_t* rows, std::int64_t* conflicts) {
+// visit(cost, cycle of the burst at which it begins) for each AXI beat of a port burst.
+template <typename Visit>
+std::uint64_t Dma::for_each_beat(const Burst& burst, AccessCounter& counter, const Visit& visit) const {
     const AccessTable& chip = command().chip;
     const RamGeometry& ram = config_.program->rams[index_of(chip.ram)];
     const std::int64_t beat_words = std::max<std::int64_t>(1, config_.dma.beat_bytes / kWordBytes);
@@ -384,15 +393,55 @@ std::uint64_t Dma::move_cycles(const Burst& burst, std::int64_t* rows, std::int6
         const std::int64_t count = std::min(beat_words, burst.words - i);
         static constexpr std::int32_t kSame = 0;
         const AccessCost cost = chip.col.empty()
-                                    ? counter_.cost(ram, chip.base, &kSame, 1)
-                                    : counter_.cost(ram, chip.base, chip.col.data() + burst.first_word + i, count);
+                                    ? counter.cost(ram, chip.base, &kSame, 1)
+                                    : counter.cost(ram, chip.base, chip.col.data() + burst.first_word + i, count);
+        visit(cost, cycles);
         cycles += static_cast<std::uint64_t>(cost.cycles);
+    }
+    return cycles;
+}
+
+std::uint64_t Dma::move_cycles(const Burst& burst, std::int64_t* rows, std::int64_t* conflicts) {
+    return for_each_beat(burst, counter_, [&](const AccessCost& cost, std::uint64_t) {
         if (rows != nullptr) {
             *rows += cost.rows;
             *conflicts += cost.conflict_cycles();
         }
+    });
+}
+
+Dma::Observation Dma::observe() const {
+    Observation seen;
+    seen.active = s_.active;
+    seen.in_flight = s_.in_flight;
+    seen.completed = s_.completed;
+    seen.sends = sent_before_ == cycle() + 1;
+    seen.address = sent_address_;
+    seen.bytes = sent_bytes_;
+    seen.burst = {kOperandBurst, s_.move_begin, s_.move_end};
+    if (cycle() < counted_until_) {
+        seen.activity = counted_as_;
     }
-    return cycles;
+    if (s_.active) {
+        seen.kernel = s_.start.kernel;
+        seen.to_chip = command().to_chip;
+    }
+    return seen;
+}
+
+void Dma::list_burst(AccessCounter& counter, BurstAccesses& accesses) const {
+    accesses.clear();
+    if (s_.token_burst) {
+        list_token_reads(*config_.program, command().first_position, command().words / command().row_words, counter,
+                         accesses);
+        return;
+    }
+    const RamId id = command().chip.ram;
+    (void)for_each_beat(bursts_[s_.moving_burst], counter, [&](const AccessCost&, std::uint64_t at) {
+        accesses.add(counter, config_.program->rams[index_of(id)], id, static_cast<std::int64_t>(at), 0,
+                     command().to_chip);
+    });
+    accesses.sort();
 }
 
 std::string Dma::state_text() const {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "common/access_cost.h"
+#include "common/burst_accesses.h"
 #include "common/mailbox.h"
 #include "common/memory_ports.h"
 #include "common/messages.h"
@@ -40,6 +41,18 @@ public:
         std::uint64_t num_requests = 0;
     };
 
+    // What the latest edge shows, for waveforms.
+    struct Observation {
+        Activity activity = Activity::Idle;
+        bool active = false, to_chip = true;
+        std::uint32_t kernel = 0;
+        std::size_t in_flight = 0, completed = 0;  // AXI bursts
+        bool sends = false;                        // a request left for the DRAM
+        std::uint64_t address = 0;                 // of the latest request
+        std::size_t bytes = 0;
+        BurstView burst;  // the latest at the memory's port
+    };
+
     sc_core::sc_export<MailboxIf<KernelStart>> start_in;     // kernel commands, from the sequencer
     sc_core::sc_export<MailboxIf<PortGrant>> grant_in;       // port grants, from the interconnect
     sc_core::sc_port<MailboxIf<PortRequest>> request_out;    // port requests, to the interconnect
@@ -51,6 +64,10 @@ public:
 
     [[nodiscard]] const Stats& stats() const { return stats_; }
     [[nodiscard]] std::string state_text() const;
+
+    [[nodiscard]] Observation observe() const;
+    // What the latest port burst does at its port.
+    void list_burst(AccessCounter& counter, BurstAccesses& accesses) const;
 
     // tlm_mm_interface: a payload whose last reference is gone goes back to the pool.
     void free(tlm::tlm_generic_payload* payload) override;
@@ -80,7 +97,8 @@ private:
         std::size_t sent = 0;         // bursts that are with the DRAM or have been
         std::size_t first_open = 0;   // bursts before it have been answered
         std::size_t moving_burst = 0;
-        Cycle move_end = 0;
+        bool token_burst = false;  // the latest port burst reads token ids
+        Cycle move_begin = 0, move_end = 0;
         Cycle done_at = kNever;
     };
 
@@ -102,7 +120,9 @@ private:
     void send(std::size_t burst);
     void request_port();
     void finish_kernel();
-    void count(Cycle n, bool moves);
+    void count(Cycle n, Cycle until, bool moves);
+    template <typename Visit>
+    std::uint64_t for_each_beat(const Burst& burst, AccessCounter& counter, const Visit& visit) const;
     [[nodiscard]] std::uint64_t move_cycles(const Burst& burst, std::int64_t* rows, std::int64_t* conflicts);
     [[nodiscard]] const DmaCommand& command() const { return config_.program->transfers[s_.start.command]; }
 
@@ -120,6 +140,11 @@ private:
     std::vector<std::unique_ptr<tlm::tlm_generic_payload>> pool_;
     std::vector<tlm::tlm_generic_payload*> free_payloads_;
     AccessCounter counter_;
+    Cycle counted_until_ = 0;               // edges before this one are accounted for
+    Activity counted_as_ = Activity::Idle;  // the latest of them
+    Cycle sent_before_ = 0;                 // edge after that of the latest request to the DRAM
+    std::uint64_t sent_address_ = 0;
+    std::size_t sent_bytes_ = 0;
 };
 
 }  // namespace contraflow

@@ -33,6 +33,12 @@ TileTiming& TimingCache::get(std::uint32_t command, std::size_t gang_size) {
     return *by_gang[gang_size];
 }
 
+std::unique_ptr<TileAccesses> TimingCache::accesses(std::uint32_t command, std::size_t gang_size) const {
+    const ContractionCommand& contraction = program_.contractions[command];
+    const TileMapping& mapping = program_.contractions[contraction.costs_like].mappings[gang_size];
+    return std::make_unique<TileAccesses>(engine_, program_.rams, contraction, mapping);
+}
+
 ContractionEngine::ContractionEngine(const sc_core::sc_module_name& name, ClockDomain& clock, const Config& config)
     : Block(name, clock),
       start_in("start_in"),
@@ -71,7 +77,7 @@ void ContractionEngine::edge() {
 void ContractionEngine::run_edge() {
     // 1. The array works on the streaming tile.
     if (s_.streaming) {
-        if (computes_by_edge()) {
+        if (follows_steps()) {
             step_stream();
         }
         if (now_ + 1 == s_.stream_end) {
@@ -187,7 +193,7 @@ void ContractionEngine::start_kernel(const KernelStart& start) {
                  timing_->gang_rows()};
     own_cols_ = {std::int64_t{member % mapping.gang_cols} * config_.engine.cols, config_.engine.cols,
                  timing_->gang_cols()};
-    if (computes_by_edge()) {
+    if (config_.values && follows_steps()) {
         values_.start(*command_, *timing_, own_rows_, own_cols_);
     }
     ++stats_.num_kernels;
@@ -200,10 +206,12 @@ void ContractionEngine::take_grants() {
             s_.write_requested = false;
             s_.writing = true;
             const Tile tile = timing_->tile(s_.written);
+            s_.write_begin = now_;
             s_.write_end = now_ + timing_->write(tile, tokens_).cycles;
             continue;
         }
         s_.operand_requested = false;
+        s_.operands_begin = now_;
         if (s_.tokens_pending) {
             // The token register file fills at one word per cycle; the first tile follows the last word.
             s_.tokens_pending = false;
@@ -244,8 +252,12 @@ void ContractionEngine::begin_stream() {
         memory.of(b.ram).record_read(b.ram, cost.b_words, cost.b_rows, cost.b_conflicts);
         stats_.num_words_read += static_cast<std::uint64_t>(cost.a_words + cost.b_words);
     }
-    if (computes_by_edge()) {
-        values_.begin(tile_, tokens_, static_cast<std::size_t>(s_.next_tile % 2));
+    begin_steps();
+}
+
+void ContractionEngine::begin_steps() {
+    if (config_.values && follows_steps()) {
+        values_.begin(tile_, tokens_, static_cast<std::size_t>(latest_tile() % 2));
     }
     step_k_ = 0;
     step_slot_ = 0;
@@ -256,13 +268,18 @@ void ContractionEngine::begin_stream() {
 void ContractionEngine::step_stream() {
     const std::int64_t slots = tile_.slots();
     if (step_left_ == 0) {
-        step_left_ = timing_->step_cycles(tile_, tokens_, step_k_);
-        values_.load_step(step_k_);
+        step_cycles_ = timing_->step_cycles(tile_, tokens_, step_k_);
+        step_left_ = step_cycles_;
+        if (config_.values) {
+            values_.load_step(step_k_);
+        }
     }
     if (step_slot_ < slots) {
-        const std::int64_t row_slot = step_slot_ / tile_.col_slots;
-        values_.execute_slot(step_k_, row_slot / tile_.row_slots, row_slot % tile_.row_slots,
-                             step_slot_ % tile_.col_slots);
+        if (config_.values) {
+            const std::int64_t row_slot = step_slot_ / tile_.col_slots;
+            values_.execute_slot(step_k_, row_slot / tile_.row_slots, row_slot % tile_.row_slots,
+                                 step_slot_ % tile_.col_slots);
+        }
         ++step_slot_;
     }
     if (--step_left_ == 0) {
@@ -398,26 +415,28 @@ void ContractionEngine::finish_kernel() {
 // grant.
 void ContractionEngine::count_edges(Cycle from, Cycle to) {
     from = std::max(from, s_.stream_end);
-    if (from >= to) {
-        return;
+    if (from < to) {
+        counted_as_ = waiting_for(from);
+        counted_until_ = to;
+        kernel_cycles_.of(counted_as_) += to - from;
     }
-    const Cycle n = to - from;
-    const std::int64_t tiles = timing_->num_tiles();
+}
+
+// What holds up an engine that is not streaming at edge `from`.
+Activity ContractionEngine::waiting_for(Cycle from) const {
     if (s_.operand_requested) {
-        kernel_cycles_.port += n;
-    } else if (s_.next_tile < tiles) {
-        if (s_.array_free > from) {
-            (s_.next_tile == 0 ? kernel_cycles_.pipeline : kernel_cycles_.dependency) += n;
-        } else {
-            kernel_cycles_.write_back += n;
-        }
-    } else if (s_.writing) {
-        kernel_cycles_.write_back += n;
-    } else if (s_.write_requested) {
-        kernel_cycles_.port += n;
-    } else {
-        kernel_cycles_.pipeline += n;
+        return Activity::Port;
     }
+    if (s_.next_tile < timing_->num_tiles()) {
+        if (s_.array_free > from) {
+            return s_.next_tile == 0 ? Activity::Pipeline : Activity::Dependency;
+        }
+        return Activity::WriteBack;
+    }
+    if (s_.writing) {
+        return Activity::WriteBack;
+    }
+    return s_.write_requested ? Activity::Port : Activity::Pipeline;
 }
 
 std::string ContractionEngine::state_text() const {

@@ -19,9 +19,11 @@
 #include <optional>
 #include <vector>
 
+#include "common/burst_accesses.h"
 #include "common/mailbox.h"
 #include "common/memory_ports.h"
 #include "common/messages.h"
+#include "engine/tile_accesses.h"
 #include "engine/tile_timing.h"
 #include "engine/tile_values.h"
 
@@ -34,6 +36,8 @@ public:
     TimingCache(const EngineConfig& engine, const Program& program)
         : engine_(engine), program_(program), timings_(program.contractions.size()) {}
     [[nodiscard]] TileTiming& get(std::uint32_t command, std::size_t gang_size);
+    // The same tiles for observers.
+    [[nodiscard]] std::unique_ptr<TileAccesses> accesses(std::uint32_t command, std::size_t gang_size) const;
 
 private:
     const EngineConfig& engine_;
@@ -61,6 +65,24 @@ public:
         std::uint64_t num_requests = 0;
     };
 
+    enum class Stage : std::uint8_t { Idle, TokenIds, Wait, Stream, Drain };  // of the operand side
+    enum class WriteBack : std::uint8_t { Idle, Request, Write };
+
+    // What the latest edge shows, for waveforms. Within a window of the clock (ClockDomain::open_window) only.
+    struct Observation {
+        Activity activity = Activity::Idle;
+        Stage stage = Stage::Idle;
+        WriteBack write_back = WriteBack::Idle;
+        bool active = false, leads = false;
+        std::uint32_t kernel = 0;
+        std::int64_t tile = 0, write_tile = 0, num_tiles = 0;
+        std::int64_t k = 0, slot = 0;               // contraction index and slot of the array's step
+        bool a_valid = false, b_valid = false;      // the operand's words pass its port
+        std::int64_t a_address = 0, b_address = 0;  // word address of the first PE row's (column's) word, while valid
+        bool accumulating = false;                  // the PEs hold sums of the present kernel
+        BurstView operands, write;                  // the latest bursts
+    };
+
     sc_core::sc_export<MailboxIf<KernelStart>> start_in;   // kernel commands, from the sequencer
     sc_core::sc_export<MailboxIf<PortGrant>> grant_in;     // port grants, from the interconnect
     sc_core::sc_port<MailboxIf<PortRequest>> request_out;  // port requests, to the interconnect
@@ -72,6 +94,15 @@ public:
     [[nodiscard]] const Stats& stats() const { return stats_; }
     [[nodiscard]] std::string state_text() const;  // for the report of a run that makes no progress
 
+    [[nodiscard]] Observation observe();
+    // The sum that a PE added to last (`slot` of the observation), and that of its first output. As in all of the
+    // simulator, a sum is there when its operands have been issued; the hardware's is pipeline_cycles later. 0 without
+    // values. REQUIRES: Observation::accumulating.
+    [[nodiscard]] float latest_sum(std::int64_t pe_row, std::int64_t pe_col) const;
+    [[nodiscard]] float first_sum(std::int64_t pe_row, std::int64_t pe_col) const;
+    // What the gang does at its ports in the latest burst on a channel.
+    void list_burst(std::uint8_t channel, AccessCounter& counter, BurstAccesses& accesses);
+
 private:
     struct State {
         bool active = false;
@@ -80,13 +111,14 @@ private:
         bool operand_requested = false;
         bool streaming = false;
         std::int64_t next_tile = 0;      // next tile to stream
+        Cycle operands_begin = 0;        // first edge of the latest burst of operands, or of token ids
         Cycle stream_end = 0;            // first edge after the running or last stream
         Cycle array_free = 0;            // first edge at which the PEs may start another tile
         std::array<Cycle, 2> sums_at{};  // by accumulator buffer: edge at which a tile's sums are complete
         bool write_requested = false;
         bool writing = false;
         std::int64_t written = 0;  // tiles written back
-        Cycle write_end = 0;
+        Cycle write_begin = 0, write_end = 0;
         Cycle done_at = 0;
     };
 
@@ -94,6 +126,7 @@ private:
     void edge() override;
     [[nodiscard]] Cycle next_event() const override;
     void advance(Cycle n) override;
+    void begin_window() override;
 
     void run_edge();
     template <typename Consider>
@@ -104,6 +137,7 @@ private:
     void start_kernel(const KernelStart& start);
     void take_grants();
     void begin_stream();
+    void begin_steps();
     void step_stream();
     void end_stream();
     void end_write();
@@ -111,9 +145,21 @@ private:
     void request_write();
     void finish_kernel();
     void count_edges(Cycle from, Cycle to);
+    [[nodiscard]] Activity waiting_for(Cycle from) const;
+    [[nodiscard]] Activity step_activity() const;
+    void observe_operands(Observation& seen);
+    [[nodiscard]] TileAccesses& tile_accesses();
+    [[nodiscard]] float sum_of(std::int64_t slot, std::int64_t partial, std::int64_t pe_row, std::int64_t pe_col) const;
 
     [[nodiscard]] bool leads() const { return config_.index == s_.start.gang_first; }
     [[nodiscard]] bool computes_by_edge() const { return config_.values && stepped(); }
+    // The array's steps are followed edge by edge: to compute by edge, or because somebody looks at them. In the latter
+    // case the sums are for show, and memory changes when the kernel is done.
+    [[nodiscard]] bool follows_steps() const { return computes_by_edge() || clock().in_window(); }
+    // The latest step that the array has taken an edge of, and which of its edges that was. REQUIRES: steps followed.
+    [[nodiscard]] std::int64_t last_step() const { return step_left_ == 0 ? step_k_ - 1 : step_k_; }
+    [[nodiscard]] std::uint64_t last_step_edge() const { return step_cycles_ - step_left_ - 1; }
+    [[nodiscard]] std::int64_t latest_tile() const { return s_.streaming ? s_.next_tile : s_.next_tile - 1; }
 
     Config config_;
     Mailbox<KernelStart> starts_;
@@ -130,7 +176,21 @@ private:
     Tokens tokens_;
     TileValues values_;
     std::int64_t step_k_ = 0, step_slot_ = 0;  // next multiply-accumulate of the streaming tile, edge by edge
-    std::uint64_t step_left_ = 0;              // edges left of step step_k_
+    std::uint64_t step_cycles_ = 0;            // edges of the step that was begun last
+    std::uint64_t step_left_ = 0;              // those left of it
+    Cycle counted_until_ = 0;                  // edges outside of streams before this one are accounted for
+    Activity counted_as_ = Activity::Idle;     // the latest of them
+
+    // For observers.
+    struct Followed {
+        std::unique_ptr<TileAccesses> accesses;
+        std::uint32_t command = 0;
+        std::uint16_t gang_size = 0;
+        std::int64_t k = -1;  // of the step that a and b are of
+        Cycle stream = 0;     // likewise: when its tile began
+        std::vector<SlotFetch> a, b;
+    };
+    Followed followed_;
 };
 
 }  // namespace contraflow

@@ -106,6 +106,8 @@ public:
     [[nodiscard]] StreamCost compute_stream(const Tile& tile, const Tokens& tokens);
     [[nodiscard]] WriteCost compute_write(const Tile& tile, const Tokens& tokens);
 
+    // Edges of step k that its multiply-accumulates take, waits for the adder included, on `slots` active slots.
+    [[nodiscard]] std::uint64_t dependency_cycles(std::int64_t k, std::int64_t slots) const;
     // Edges from the last streamed operand to the sum in its accumulator.
     [[nodiscard]] std::uint64_t pipeline_cycles() const { return pipeline_cycles_; }
     // Edges from the end of a write burst to the word in memory.
@@ -139,7 +141,6 @@ protected:
     // Write-back of one slot of a tile of one batch; its first beat is the first PE row's.
     [[nodiscard]] virtual WriteCost slot_write(const Tile& tile, std::int32_t token, std::int64_t slot_row,
                                                std::int64_t slot_col);
-    [[nodiscard]] std::uint64_t dependency_cycles(std::int64_t k, std::int64_t slots) const;
     // Fetches of step k for all batches of the tile whose bases are set.
     [[nodiscard]] FetchCost row_fetches(const Tile& tile, std::int64_t k);
     [[nodiscard]] FetchCost col_fetches(const Tile& tile, std::int64_t k);
@@ -156,6 +157,7 @@ protected:
     std::int64_t tile_rows_, tile_cols_, batch_tiles_, row_tiles_, col_tiles_;
     int a_lanes_, b_lanes_;
     std::vector<std::int64_t> a_bases_, b_bases_;  // of the tile at hand, by batch
+    bool shared_port_ = false;                     // both operands through the single port of one memory
 
 private:
     // An operand's part of a write-back beat. Beats that differ by whole rows of its memory cost the same.
@@ -175,7 +177,6 @@ private:
 
     std::uint64_t pipeline_cycles_ = 0, write_latency_cycles_ = 0;
     bool bursts_end_in_memory_ = false;
-    bool shared_port_ = false;  // both operands through the single port of one memory
     AccessCounter counter_;
     std::array<BeatRows, 3> beat_;  // of output, residual and bias
     mutable std::vector<std::int32_t> next_rows_;

@@ -146,6 +146,18 @@ void TileValues::execute_slot(std::int64_t k, std::int64_t i, std::int64_t row_s
                     col_values_.data() + i * all_cols + col, 0, size_of(rows), size_of(cols), 1);
 }
 
+float TileValues::sum(std::size_t buffer, std::int64_t i, std::int64_t partial, std::int64_t row_slot,
+                      std::int64_t col_slot, std::int64_t pe_row, std::int64_t pe_col) const {
+    const std::int64_t row = row_slot * rows_.width + pe_row;
+    const std::int64_t col = col_slot * cols_.width + pe_col;
+    if (row >= static_cast<std::int64_t>(row_offsets_.size()) ||
+        col >= static_cast<std::int64_t>(col_offsets_.size())) {
+        return 0;
+    }
+    const std::int64_t place = i * batch_sums() + (partial * acc_rows_ + row) * acc_stride_ + col;
+    return accumulators_[buffer][static_cast<std::size_t>(place)];
+}
+
 void TileValues::run_kernel(const ContractionCommand& command, const Tokens& tokens) {
     // Which operand runs down the rows changes no product. The output's columns are neighbours in memory more often.
     view_.emplace(command, command.out.row_contiguous && !command.out.col_contiguous);

@@ -36,6 +36,11 @@ public:
     // Adds up partial sums, adds bias and residual, stores, batch after batch. The tile of `buffer` must be complete.
     void write(const Tile& tile, const Tokens& tokens, std::size_t buffer);
 
+    // The sum that a PE holds: tile's i-th batch, partial accumulator, slot, PE of the spans; 0 for a PE outside the
+    // tile.
+    [[nodiscard]] float sum(std::size_t buffer, std::int64_t i, std::int64_t partial, std::int64_t row_slot,
+                            std::int64_t col_slot, std::int64_t pe_row, std::int64_t pe_col) const;
+
     // A whole kernel at once, batch after batch, for all PEs of its gang: the same sums in the same order. `tokens`:
     // ids by batch, empty if the kernel uses none.
     void run_kernel(const ContractionCommand& command, const Tokens& tokens);

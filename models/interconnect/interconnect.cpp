@@ -7,7 +7,11 @@ namespace contraflow {
 
 Interconnect::Interconnect(const sc_core::sc_module_name& name, ClockDomain& clock,
                            const std::vector<RamGeometry>& rams, std::size_t num_clients)
-    : Block(name, clock), busy_until_(rams.size(), {0, 0}), claim_mark_(rams.size(), 0) {
+    : Block(name, clock),
+      busy_until_(rams.size(), {0, 0}),
+      claim_mark_(rams.size(), 0),
+      holds_(rams.size()),
+      grants_(num_clients, {0, 0}) {
     for (const RamGeometry& ram : rams) {
         ram_ports_.push_back(ram.ports);
     }
@@ -130,15 +134,28 @@ void Interconnect::grant(const PortRequest& request) {
             Cycle& until = busy_until_[ram][static_cast<std::size_t>(port)];
             if (until <= cycle()) {
                 until = cycle() + request.cycles;
+                auto& holds = holds_[ram][static_cast<std::size_t>(port)];
+                holds[1] = holds[0];
+                holds[0] = {cycle(), until, request.first_client, request.channel};
                 --wanted;
             }
         }
         stats_.granted_port_cycles += request.ports[i] * request.cycles;
     }
     ++stats_.num_grants;
+    grants_[request.first_client][request.channel] = cycle() + 1;
     for (std::uint16_t i = 0; i < request.num_clients; ++i) {
         (*grant_out[request.first_client + i])->post(PortGrant{request.channel});
     }
+}
+
+const Interconnect::Hold* Interconnect::holder(RamId ram, int port, Cycle edge) const {
+    for (const Hold& hold : holds_[index_of(ram)][static_cast<std::size_t>(port)]) {
+        if (hold.covers(edge)) {
+            return &hold;
+        }
+    }
+    return nullptr;
 }
 
 }  // namespace contraflow

@@ -29,6 +29,15 @@ public:
         std::uint64_t stall_port_cycles = 0;    // edges at which requests waited and none could be granted
     };
 
+    // A burst's hold on a port: edges grant + 1 .. until.
+    struct Hold {
+        Cycle grant = 0, until = 0;  // none while until is 0
+        std::uint16_t client = 0;    // first of its gang
+        std::uint8_t channel = 0;
+
+        [[nodiscard]] bool covers(Cycle edge) const { return grant < edge && edge <= until; }
+    };
+
     using RequestIn = Mailbox<PortRequest, 4>;
 
     std::vector<std::unique_ptr<sc_core::sc_export<MailboxIf<PortRequest>>>> request_in;  // one per client
@@ -39,6 +48,14 @@ public:
 
     [[nodiscard]] const Stats& stats() const { return stats_; }
     [[nodiscard]] std::uint64_t num_requests_received() const;
+
+    // For observers: who has a port at an edge (the present or the next one), the requests that wait, oldest first, and
+    // the grants of the present edge.
+    [[nodiscard]] const Hold* holder(RamId ram, int port, Cycle edge) const;
+    [[nodiscard]] const std::vector<PortRequest>& waiting() const { return waiting_; }
+    [[nodiscard]] bool granted(std::size_t client, std::uint8_t channel) const {
+        return grants_[client][channel] == cycle() + 1;
+    }
 
 private:
     void edge() override;
@@ -55,8 +72,10 @@ private:
     std::vector<std::array<Cycle, 2>> busy_until_;  // first edge at which a port may be granted again
     std::vector<std::uint32_t> claim_mark_;         // memories claimed by an older request, by arbitration round
     std::uint32_t round_ = 0;
-    std::vector<std::unique_ptr<RequestIn>> requests_;  // by client
-    std::vector<PortRequest> waiting_;                  // oldest first
+    std::vector<std::unique_ptr<RequestIn>> requests_;       // by client
+    std::vector<PortRequest> waiting_;                       // oldest first
+    std::vector<std::array<std::array<Hold, 2>, 2>> holds_;  // by memory and port: the latest, and the one before
+    std::vector<std::array<Cycle, 2>> grants_;               // by first client and channel: edge after the latest
     Stats stats_;
 };
 

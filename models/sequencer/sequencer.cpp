@@ -98,6 +98,9 @@ void Sequencer::start_step(const Doorbell& doorbell) {
         }
     }
     ++stats_.num_steps;
+    if (on_step) {
+        on_step(step_);
+    }
 }
 
 bool Sequencer::take_completions() {
@@ -138,6 +141,9 @@ void Sequencer::complete(const KernelDone& done) {
         }
     }
     ++stats_.num_kernels;
+    if (on_done) {
+        on_done(record);
+    }
     if (++completed_ == config_.program->kernels.size()) {
         active_ = false;
         steps_.back().end = cycle();
@@ -194,6 +200,9 @@ void Sequencer::start_kernel(const Issue& issue) {
             dma_out->post(start);
             break;
     }
+    if (on_issue) {
+        on_issue(record);
+    }
 }
 
 // The units of a kernel that starts are taken, of one that completed free.
@@ -223,6 +232,26 @@ void Sequencer::insert_ready(std::uint32_t kernel) {
     };
     std::vector<std::uint32_t>& ready = ready_.of(kernels[kernel].unit);
     ready.insert(std::upper_bound(ready.begin(), ready.end(), kernel, before), kernel);
+}
+
+Sequencer::Observation Sequencer::observe() const {
+    Observation seen;
+    seen.step = step_;
+    seen.completed = completed_;
+    if (steps_.empty()) {
+        return seen;
+    }
+    seen.ready = ready_.size();
+    seen.running = units_.running;
+    if (!records_.empty() && records_.back().step == step_) {
+        seen.any_kernel = true;
+        seen.kernel = records_.back().kernel;
+        seen.issues = records_.back().start == cycle();
+    }
+    if (active_) {
+        seen.waits_for = ready_.empty() ? Waits::Dependence : blocked_ ? Waits::Units : Waits::Decode;
+    }
+    return seen;
 }
 
 std::string Sequencer::state_text() const {

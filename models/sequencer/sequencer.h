@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -81,6 +82,22 @@ public:
     [[nodiscard]] const std::vector<KernelTotals>& totals() const { return totals_; }  // by kernel
     [[nodiscard]] const std::vector<StepRecord>& steps() const { return steps_; }
     [[nodiscard]] std::string state_text() const;
+
+    // For observers: called at the edges that start a step, issue a kernel and see one done.
+    std::function<void(std::uint32_t step)> on_step;
+    std::function<void(const KernelRecord&)> on_issue, on_done;
+
+    enum class Waits : std::uint8_t { Idle, Dependence, Units, Decode };  // what the next kernel waits for
+    // What the latest edge shows, for waveforms.
+    struct Observation {
+        Waits waits_for = Waits::Idle;
+        std::uint32_t step = 0;
+        bool issues = false;       // a kernel left
+        bool any_kernel = false;   // of this step
+        std::uint32_t kernel = 0;  // the latest that left
+        std::size_t ready = 0, running = 0, completed = 0;
+    };
+    [[nodiscard]] Observation observe() const;
 
 private:
     using DoneIn = Mailbox<KernelDone>;

@@ -130,7 +130,7 @@ void Machine::run(const std::vector<Sample>& samples) {
     const ScopedFlushToZero flush;
     host->queue(samples);
     const sc_core::sc_time slice = sc_core::sc_time::from_value(clk.edge_ps(static_cast<Cycle>(kStuckCycles)));
-    while (!host->finished()) {
+    while (!host->finished() && !stopped_) {
         const std::uint64_t grants = interconnect->stats().num_grants;
         const std::size_t kernels = sequencer->kernels().size();
         for (ClockDomain* domain : {&clk, &clk_mem}) {
@@ -138,7 +138,10 @@ void Machine::run(const std::vector<Sample>& samples) {
         }
         sc_core::sc_start(slice);
         const bool progress = interconnect->stats().num_grants != grants || sequencer->kernels().size() != kernels;
-        SIM_CHECK(host->finished() || progress, "no block makes progress:\n" << states());
+        SIM_CHECK(host->finished() || stopped_ || progress, "no block makes progress:\n" << states());
+    }
+    if (stopped_) {
+        return;
     }
     const Cycle last = host->cycle();
     const auto settle = [last](Block& block) { block.catch_up(last); };
@@ -151,6 +154,14 @@ void Machine::run(const std::vector<Sample>& samples) {
     settle(*interconnect);
     settle(*dma);
     settle(*sequencer);
+}
+
+void Machine::stop() {
+    stopped_ = true;
+    for (ClockDomain* domain : {&clk, &clk_mem}) {
+        domain->set_horizon(0);
+    }
+    sc_core::sc_pause();
 }
 
 float* Machine::words(RamId ram) {

@@ -36,6 +36,8 @@ public:
     // Runs the samples, one training step each. Throws sc_report when an invariant breaks, or when the machine makes no
     // progress: the message lists each block's state.
     void run(const std::vector<Sample>& samples);
+    // Ends the run at once, in mid-step; the machine cannot go on. To be called while it runs.
+    void stop();
 
     // The words of an on-chip memory, to load parameters before and to inspect results after a run.
     [[nodiscard]] float* words(RamId ram);
@@ -59,6 +61,7 @@ private:
     [[nodiscard]] OnChipMemory& memory_of(RamId ram) const;
     [[nodiscard]] std::string states() const;
 
+    bool stopped_ = false;
     const Program& program_;
     MachineOptions options_;
     EngineConfig engine_config_;

@@ -255,7 +255,7 @@ std::vector<VectorPass> vector_passes(const VectorConfig& config, const EngineCo
 
 RowCost vector_row_cost(const VectorConfig& config, const EngineConfig& engine, const std::vector<RamGeometry>& rams,
                         const VectorSegmentCommand& segment, const VectorPass& pass,
-                        const std::vector<std::int64_t>& residues, AccessCounter& counter) {
+                        const std::vector<std::int64_t>& residues, AccessCounter& counter, RowObserver* observer) {
     RowCost total;
     total.reads.resize(pass.reads.size());
     total.writes.resize(pass.writes.size());
@@ -286,30 +286,35 @@ RowCost vector_row_cost(const VectorConfig& config, const EngineConfig& engine, 
         const std::int64_t work = std::max(alu, special);
         const std::int64_t paced = std::max(work, accumulate);
         ports.clear();
-        const auto charge = [&](const StreamUse& stream, std::int64_t residue, RowCost::Access& access_total) {
+        const auto charge = [&](const StreamUse& stream, std::int64_t residue, RowCost::Access& access_total,
+                                bool is_write) {
             if (stream.shape == StreamShape::RowScalar && beat != 0) {
                 return;
             }
             const AccessTable& access = access_of(segment, stream);
             const RamGeometry& ram = rams[index_of(access.ram)];
+            static constexpr std::int32_t kSame = 0;
             AccessCost cost;
             if (stream.shape == StreamShape::RowScalar) {
-                cost = {1, 1, 1};
+                cost = counter.cost(ram, residue, &kSame, 1);
             } else {
-                static constexpr std::int32_t kSame = 0;
                 const bool single = access.col.empty();
                 cost = counter.cost(ram, residue, single ? &kSame : access.col.data() + begin, single ? 1 : count);
             }
             access_total.words += cost.words;
             access_total.rows += cost.rows;
             access_total.conflicts += cost.conflict_cycles();
-            ports.charge(access.ram, ram.ports, cost.cycles);
+            const PortCycles::Turn turn = ports.charge(access.ram, ram.ports, cost.cycles);
+            if (observer != nullptr) {
+                observer->access(access.ram, counter, static_cast<std::int64_t>(total.cycles) + turn.from, turn.port,
+                                 is_write);
+            }
         };
         for (std::size_t i = 0; i < pass.reads.size(); ++i) {
-            charge(pass.reads[i], residues[i], total.reads[i]);
+            charge(pass.reads[i], residues[i], total.reads[i], false);
         }
         for (std::size_t i = 0; i < pass.writes.size(); ++i) {
-            charge(pass.writes[i], residues[pass.reads.size() + i], total.writes[i]);
+            charge(pass.writes[i], residues[pass.reads.size() + i], total.writes[i], true);
         }
         const std::int64_t memory = ports.cycles();
         const std::int64_t cycles = std::max(paced, memory);
@@ -317,12 +322,18 @@ RowCost vector_row_cost(const VectorConfig& config, const EngineConfig& engine, 
         total.busy += static_cast<std::uint64_t>(work);
         total.dependency += static_cast<std::uint64_t>(paced - work);
         total.bank += static_cast<std::uint64_t>(cycles - paced);
+        if (observer != nullptr) {
+            observer->cycles(work, paced - work, cycles - paced);
+        }
     }
     // The tree takes one beat of partial sums per cycle.
     if (pass.row_reductions > 0) {
         const auto tree =
             static_cast<std::uint64_t>(pass.row_reductions * ceil_div(reduction_accumulators(cols), lanes));
         if (tree > total.cycles) {
+            if (observer != nullptr) {
+                observer->cycles(0, static_cast<std::int64_t>(tree - total.cycles), 0);
+            }
             total.dependency += tree - total.cycles;
             total.cycles = tree;
         }

@@ -68,12 +68,22 @@ struct RowCost {
     std::vector<Access> reads, writes;  // by stream of the pass
 };
 
+// Sees how a row's cycles come about; for waveforms.
+class RowObserver {
+public:
+    virtual ~RowObserver() = default;
+    // The rows of the words that `counter` counted last pass through a port of memory `ram` from cycle `at` on.
+    virtual void access(RamId ram, AccessCounter& counter, std::int64_t at, std::size_t port, bool write) = 0;
+    // The next cycles go to: work, waits for an accumulator, more accesses of a bank.
+    virtual void cycles(std::int64_t busy, std::int64_t dependency, std::int64_t bank) = 0;
+};
+
 // Cost of one row of a pass. `residues`: address of the row modulo the row width of its memory, one per stream (reads,
-// then writes).
+// then writes); an observer needs the addresses themselves, which cost the same.
 [[nodiscard]] RowCost vector_row_cost(const VectorConfig& config, const EngineConfig& engine,
                                       const std::vector<RamGeometry>& rams, const VectorSegmentCommand& segment,
                                       const VectorPass& pass, const std::vector<std::int64_t>& residues,
-                                      AccessCounter& counter);
+                                      AccessCounter& counter, RowObserver* observer = nullptr);
 
 // Edges from the last beat of a pass to its last result: reading, the chain of operations, reductions, the write.
 [[nodiscard]] std::uint64_t vector_pass_latency(const VectorConfig& config, const EngineConfig& engine,

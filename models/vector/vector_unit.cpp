@@ -123,6 +123,8 @@ void VectorUnit::take_grants() {
         (void)grants_.take();
         s_.requested = false;
         const VectorSegmentCommand& segment = this->segment();
+        s_.stream_begin = now_;
+        s_.token_burst = s_.tokens_pending;
         if (s_.tokens_pending) {
             s_.tokens_pending = false;
             const AccessTable& sample = config_.program->sample;
@@ -140,6 +142,8 @@ void VectorUnit::take_grants() {
             continue;
         }
         s_.streaming = true;
+        s_.burst_segment = s_.segment;
+        s_.burst_pass = s_.pass;
         s_.burst_begin = s_.next_row;
         s_.burst_end = std::min(s_.burst_begin + plan().rows_per_burst, pass_rows());
         PassPlan& pass = plan().passes[s_.pass];
@@ -277,7 +281,9 @@ void VectorUnit::finish_kernel() {
 void VectorUnit::count_edges(Cycle from, Cycle to) {
     from = std::max(from, s_.stream_end);
     if (from < to) {
-        (s_.requested ? kernel_cycles_.port : kernel_cycles_.pipeline) += to - from;
+        counted_as_ = s_.requested ? Activity::Port : Activity::Pipeline;
+        counted_until_ = to;
+        kernel_cycles_.of(counted_as_) += to - from;
     }
 }
 
@@ -341,18 +347,15 @@ std::int64_t VectorUnit::pass_rows() const {
 
 const RowCost& VectorUnit::row_cost(PassPlan& plan, std::int64_t row) {
     const VectorSegmentCommand& segment = this->segment();
-    residues_.clear();
+    row_addresses(segment, plan.pass, row, residues_);
     std::size_t index = 0;
+    std::size_t stream = 0;
     for (const auto* streams : {&plan.pass.reads, &plan.pass.writes}) {
-        for (const StreamUse& stream : *streams) {
-            const AccessTable& access = access_of(segment, stream);
-            const std::int64_t lanes = config_.program->rams[index_of(access.ram)].lanes;
-            std::int64_t address = access.base + AccessTable::at(access.row, plan.pass.single_row ? 0 : row);
-            if (access.token.modulus != 0) {
-                address += access.token_offset(tokens_[static_cast<std::size_t>(row)]);
-            }
-            residues_.push_back(address % lanes);
-            index = index * static_cast<std::size_t>(lanes) + static_cast<std::size_t>(address % lanes);
+        for (const StreamUse& use : *streams) {
+            const std::int64_t lanes = config_.program->rams[index_of(access_of(segment, use).ram)].lanes;
+            std::int64_t& residue = residues_[stream++];
+            residue %= lanes;
+            index = index * static_cast<std::size_t>(lanes) + static_cast<std::size_t>(residue);
         }
     }
     if (!plan.known[index]) {
@@ -361,6 +364,21 @@ const RowCost& VectorUnit::row_cost(PassPlan& plan, std::int64_t row) {
                                            residues_, counter_);
     }
     return plan.rows[index];
+}
+
+void VectorUnit::row_addresses(const VectorSegmentCommand& segment, const VectorPass& pass, std::int64_t row,
+                               std::vector<std::int64_t>& addresses) const {
+    addresses.clear();
+    for (const auto* streams : {&pass.reads, &pass.writes}) {
+        for (const StreamUse& stream : *streams) {
+            const AccessTable& access = access_of(segment, stream);
+            std::int64_t address = access.base + AccessTable::at(access.row, pass.single_row ? 0 : row);
+            if (access.token.modulus != 0) {
+                address += access.token_offset(tokens_[static_cast<std::size_t>(row)]);
+            }
+            addresses.push_back(address);
+        }
+    }
 }
 
 std::uint64_t VectorUnit::burst_cycles(std::int64_t begin, std::int64_t end) {
@@ -373,6 +391,72 @@ std::uint64_t VectorUnit::burst_cycles(std::int64_t begin, std::int64_t end) {
         cycles += row_cost(pass, row).cycles;
     }
     return cycles;
+}
+
+VectorUnit::Observation VectorUnit::observe() const {
+    Observation seen;
+    if (command_ == nullptr) {
+        return seen;
+    }
+    seen.active = s_.active;
+    seen.burst = {kOperandBurst, s_.stream_begin, s_.token_burst ? s_.stream_begin + tokens_.size() : s_.stream_end};
+    seen.first_row = s_.burst_begin;
+    seen.end_row = s_.burst_end;
+    const bool in_burst = seen.burst.covers(cycle());
+    seen.streaming = in_burst && !s_.token_burst;
+    if (cycle() < counted_until_ && !seen.streaming) {
+        seen.activity = counted_as_;
+    }
+    if (!s_.active) {
+        return seen;
+    }
+    seen.kernel = s_.start.kernel;
+    seen.segment = seen.streaming ? s_.burst_segment : s_.segment;
+    seen.pass = seen.streaming ? s_.burst_pass : s_.pass;
+    if (in_burst) {
+        seen.stage = s_.token_burst ? Stage::TokenIds : Stage::Stream;
+    } else {
+        seen.stage = s_.requested ? Stage::Request : Stage::Drain;
+    }
+    return seen;
+}
+
+void VectorUnit::list_burst(AccessCounter& counter, BurstAccesses& accesses, std::vector<Activity>& activities) {
+    struct Lister : RowObserver {
+        Lister(const std::vector<RamGeometry>& rams, BurstAccesses& list, std::vector<Activity>& edges)
+            : rams_(rams), list_(list), edges_(edges) {}
+        void access(RamId ram, AccessCounter& counter, std::int64_t at, std::size_t port, bool write) override {
+            list_.add(counter, rams_[index_of(ram)], ram, row_ + at, port, write);
+        }
+        void cycles(std::int64_t busy, std::int64_t dependency, std::int64_t bank) override {
+            edges_.insert(edges_.end(), static_cast<std::size_t>(busy), Activity::Busy);
+            edges_.insert(edges_.end(), static_cast<std::size_t>(dependency), Activity::Dependency);
+            edges_.insert(edges_.end(), static_cast<std::size_t>(bank), Activity::Bank);
+        }
+        void next_row() { row_ = static_cast<std::int64_t>(edges_.size()); }
+
+        const std::vector<RamGeometry>& rams_;
+        BurstAccesses& list_;
+        std::vector<Activity>& edges_;
+        std::int64_t row_ = 0;  // its first edge
+    };
+    accesses.clear();
+    activities.clear();
+    if (s_.token_burst) {
+        list_token_reads(*config_.program, 0, static_cast<std::int64_t>(tokens_.size()), counter, accesses);
+        return;
+    }
+    const VectorSegmentCommand& segment = command_->segments[s_.burst_segment];
+    const VectorPass& pass = plans_[s_.start.command][s_.burst_segment].passes[s_.burst_pass].pass;
+    Lister lister(config_.program->rams, accesses, activities);
+    std::vector<std::int64_t> addresses;
+    for (std::int64_t row = s_.burst_begin; row < s_.burst_end; ++row) {
+        row_addresses(segment, pass, row, addresses);
+        (void)vector_row_cost(config_.vector, config_.engine, config_.program->rams, segment, pass, addresses, counter,
+                              &lister);
+        lister.next_row();
+    }
+    accesses.sort();
 }
 
 std::string VectorUnit::state_text() const {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "common/burst_accesses.h"
 #include "common/mailbox.h"
 #include "common/memory_ports.h"
 #include "common/messages.h"
@@ -44,6 +45,20 @@ public:
         std::uint64_t num_requests = 0;
     };
 
+    enum class Stage : std::uint8_t { Idle, TokenIds, Request, Stream, Drain };
+
+    // What the latest edge shows, for waveforms.
+    struct Observation {
+        Stage stage = Stage::Idle;
+        bool active = false;
+        bool streaming = false;  // its activity is that of the burst's edge (list_burst), else `activity`
+        Activity activity = Activity::Idle;
+        std::uint32_t kernel = 0;
+        std::size_t segment = 0, pass = 0;
+        std::int64_t first_row = 0, end_row = 0;  // of the latest burst
+        BurstView burst;
+    };
+
     sc_core::sc_export<MailboxIf<KernelStart>> start_in;   // kernel commands, from the sequencer
     sc_core::sc_export<MailboxIf<PortGrant>> grant_in;     // port grants, from the interconnect
     sc_core::sc_port<MailboxIf<PortRequest>> request_out;  // port requests, to the interconnect
@@ -54,6 +69,10 @@ public:
 
     [[nodiscard]] const Stats& stats() const { return stats_; }
     [[nodiscard]] std::string state_text() const;
+
+    [[nodiscard]] Observation observe() const;
+    // What the unit does at its ports in the latest burst, and where each of its edges goes (none for token ids).
+    void list_burst(AccessCounter& counter, BurstAccesses& accesses, std::vector<Activity>& activities);
 
 private:
     struct PassPlan {
@@ -78,6 +97,9 @@ private:
         bool requested = false;
         bool streaming = false;
         std::int64_t burst_begin = 0, burst_end = 0;  // rows
+        std::size_t burst_segment = 0, burst_pass = 0;
+        bool token_burst = false;  // the latest burst reads token ids
+        Cycle stream_begin = 0;    // of the latest burst
         Cycle stream_end = 0;
         Cycle start_allowed = 0;  // first edge at which the next burst may start
         bool complete = false;
@@ -103,6 +125,9 @@ private:
     [[nodiscard]] const VectorSegmentCommand& segment() const { return command_->segments[s_.segment]; }
     [[nodiscard]] std::int64_t pass_rows() const;
     [[nodiscard]] const RowCost& row_cost(PassPlan& plan, std::int64_t row);
+    // Addresses of a row's words, by stream.
+    void row_addresses(const VectorSegmentCommand& segment, const VectorPass& pass, std::int64_t row,
+                       std::vector<std::int64_t>& addresses) const;
     [[nodiscard]] std::uint64_t burst_cycles(std::int64_t begin, std::int64_t end);
     void account_rows(const PassPlan& pass, const RowCost& cost, std::uint64_t rows);
 
@@ -119,6 +144,8 @@ private:
     VectorFunction function_;
     AccessCounter counter_;
     std::vector<std::int64_t> residues_;
+    Cycle counted_until_ = 0;               // edges outside of bursts before this one are accounted for
+    Activity counted_as_ = Activity::Idle;  // the latest of them
 };
 
 }  // namespace contraflow

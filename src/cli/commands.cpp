@@ -5,6 +5,7 @@ namespace contraflow::cli {
 const std::vector<Command>& commands() {
     static const std::vector<Command> table{
         {"run", "train on the simulated machine and report cycles, stalls, memory and energy", train_command},
+        {"trace", "run training steps and write the waveforms of a window", trace_command},
         {"sweep", "run many points of a design, several at once, into a database", sweep_command},
         {"merge", "join the databases of a sweep's shards", merge_command},
         {"export", "write a sweep's database as CSV or JSON", export_command},

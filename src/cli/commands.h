@@ -19,6 +19,7 @@ struct Command {
 [[nodiscard]] const std::vector<Command>& commands();
 
 int train_command(const Arguments& args);
+int trace_command(const Arguments& args);
 int sweep_command(const Arguments& args);
 int merge_command(const Arguments& args);
 int export_command(const Arguments& args);

@@ -14,9 +14,9 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <systemc>
 #include <vector>
 
+#include "cli/build_run.h"
 #include "cli/command_line.h"
 #include "cli/option_values.h"
 #include "config/effective.h"
@@ -120,15 +120,6 @@ RunOptions read_options(const CommandLine& line) {
     return options;
 }
 
-// Infos are about SystemC's own doings; warnings are the user's to see, but not on stdout; errors end the run.
-void handle_report(const sc_core::sc_report& report, const sc_core::sc_actions&) {
-    if (report.get_severity() == sc_core::SC_WARNING) {
-        std::cerr << "contraflow: warning: " << report.get_msg() << '\n';
-    } else if (report.get_severity() > sc_core::SC_WARNING) {
-        throw sc_core::sc_report(report);
-    }
-}
-
 class Progress {
 public:
     explicit Progress(std::size_t steps) : steps_(steps), shown_(isatty(STDERR_FILENO) == 1) { show(); }
@@ -166,21 +157,6 @@ void save_parameters(const TrainingRun& run, const Config& config, const std::st
         save_weights(path, config, run.weights());
     } catch (const ConfigError& error) {  // it was writable before the run
         throw std::runtime_error(error.what());
-    }
-}
-
-// Not a constructor call in place, so that what does not fit is told together with the way around it, and what cannot
-// be planned with the place in the design.
-std::unique_ptr<TrainingRun> build(const LoadedConfig& design, const RunOptions& options, Dataset data,
-                                   Weights weights) {
-    try {
-        return std::make_unique<TrainingRun>(design.config, options.training, std::move(data), std::move(weights));
-    } catch (const DoesNotFit& error) {
-        std::vector<std::string> lines = error.lines();
-        lines.back() += "; --allow-overflow simulates it anyway";
-        throw ConfigError(lines);
-    } catch (const ConfigError& error) {
-        throw located(error, design);
     }
 }
 
@@ -227,8 +203,8 @@ int train_command(const Arguments& args) {
     Dataset data = load_data(line->design);
     Weights weights = options.init.empty() ? initial_weights(config) : load_weights(options.init, config);
 
-    sc_core::sc_report_handler::set_handler(handle_report);
-    const std::unique_ptr<TrainingRun> run = build(line->design, options, std::move(data), std::move(weights));
+    const std::unique_ptr<TrainingRun> run =
+        build_run(line->design, options.training, std::move(data), std::move(weights));
     const double startup_seconds = seconds_since(start);
     {
         Progress progress(options.steps);

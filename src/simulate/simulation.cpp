@@ -5,6 +5,7 @@
 
 #include "plan/planner.h"
 #include "top/machine.h"
+#include "trace/trace.h"
 
 namespace contraflow {
 
@@ -89,6 +90,14 @@ std::vector<StepOutcome> Simulation::run(const std::vector<Sample>& samples,
     machine_->run(samples);
     machine_->host->on_step = nullptr;
     return outcomes;
+}
+
+void Simulation::trace(const TraceOptions& options) {
+    trace_ = std::make_unique<Trace>(*machine_, planned_->program, config_, options_.values, options);
+}
+
+TraceSummary Simulation::finish_trace() {
+    return trace_->finish();
 }
 
 }  // namespace contraflow

@@ -103,6 +103,14 @@ void TrainingRun::train(std::size_t steps, const std::function<void(const StepOu
     impl_->host.peak_rss_bytes = peak_rss_bytes();
 }
 
+void TrainingRun::trace(const TraceOptions& options) {
+    impl_->simulation.trace(options);
+}
+
+TraceSummary TrainingRun::finish_trace() {
+    return impl_->simulation.finish_trace();
+}
+
 const std::vector<StepOutcome>& TrainingRun::outcomes() const {
     return impl_->outcomes;
 }

@@ -249,7 +249,13 @@ Observations observe(const MachineCase& machine_case) {
     for (const auto& [name, values] : initial_weights(machine_case.config)) {
         simulation.set(simulation.step().find(name), values);
     }
+    if (machine_case.trace) {
+        simulation.trace(*machine_case.trace);
+    }
     const std::vector<StepOutcome> outcomes = simulation.run(machine_case.samples);
+    if (machine_case.trace) {
+        (void)simulation.finish_trace();
+    }
     require_no_reports();
     return Observer(simulation).observe(outcomes);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@ struct MachineCase {
     Config config;
     SimulationOptions options;
     std::vector<Sample> samples;
+    std::optional<TraceOptions> trace;  // waveforms on the way
 };
 
 // A design with keys replaced; configs/tiny.ini with keys replaced.
