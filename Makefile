@@ -1,7 +1,7 @@
 # Short names for the usual commands. On a fresh Debian 12, `make demo` and `make test` first install what is missing.
 
 PACKAGES := g++ cmake ninja-build pkg-config libsystemc-dev libboost-program-options-dev libfmt-dev catch2 nlohmann-json3-dev libsqlite3-dev \
-            parallel python3 locales gtkwave
+            zlib1g-dev parallel python3 locales gtkwave
 RELEASE := build/release
 PROGRAM := $(RELEASE)/src/cli/contraflow
 

@@ -109,11 +109,13 @@ struct MemoryPolicy {
 };
 
 struct DmaConfig {
-    int burst_beats = 16;             // AXI beats per burst
-    int beat_bytes = 32;              // AXI data width
-    int outstanding = 16;             // bursts in flight
-    int request_latency_cycles = 6;   // fabric-side adapter, request path
-    int response_latency_cycles = 6;  // fabric-side adapter, response path
+    int burst_beats = 16;                   // AXI beats per burst
+    int beat_bytes = 32;                    // AXI data width
+    int outstanding = 16;                   // bursts in flight
+    int request_latency_cycles = 6;         // fabric-side adapter, request path
+    int response_latency_cycles = 18;       // fabric-side adapter, read data
+    int write_response_latency_cycles = 3;  // fabric-side adapter, write response
+    double interconnect_ns = 68;            // interconnect and clock crossings, request and response together
 };
 
 struct SequencerConfig {
@@ -189,17 +191,54 @@ struct DeviceConfig {
     DramAttachment dram_attachment = DramAttachment::Soft;
 };
 
-// One DRAM channel type; JEDEC names in memory-clock cycles; configs/memories/*.ini.
+enum class DramScheduler { Fcfs, FrFcfs };
+enum class PagePolicy { Open, Closed, Timeout };
+
+// Fields of a DRAM address, most significant first. bits = 0: what the field's other parts leave of it.
+enum class DramField { Row, Rank, BankGroup, Bank, Column };
+struct MappingPart {
+    DramField field = DramField::Row;
+    int bits = 0;
+};
+using AddressOrder = std::vector<MappingPart>;
+
+// A DRAM channel (configs/memories/*.ini; JEDEC names in memory-clock cycles) and how its controller uses it (design
+// keys). A gap between two commands counts from the last cycle of one to the last cycle of the other.
 struct DramConfig {
-    std::string file;  // where the numbers below were read; given empty: the device's memory_file
+    std::string file;  // where the numbers of the channel were read; given empty: the device's memory_file
     std::string name;
     std::int64_t clock_hz = 1'200'000'000;  // memory clock (two beats per cycle)
     int bus_bits = 64;
     int burst_length = 8;
-    int nRCD = 16, nRP = 16, nCL = 16, nCWL = 12, nRAS = 39, nCCD_S = 4, nCCD_L = 6, nREFI = 9360, nRFC = 420;
-    std::int64_t channel_bytes = 0;
-    int channels = 1;  // design key dram.channels
+    int ranks = 1, bank_groups = 4, banks = 4;                              // banks of a group
+    int rows = 65'536, columns = 1024;                                      // columns of bus_bits
+    bool row_bus = false;                                                   // row commands have a bus of their own
+    int act_cycles = 1, pre_cycles = 1, column_cycles = 1, ref_cycles = 1;  // on the command bus
+    int nRCD = 17, nRCDW = 17, nRP = 17, nRPab = 17, nRAS = 39, nRC = 56, nRRD_S = 4, nRRD_L = 6, nFAW = 26;
+    int nCCD_S = 4, nCCD_L = 6, nCL = 17, nCWL = 12, nDQSCK = 0, nDQSS = 0, nDQS2DQ = 0, nRTP = 9, nWR = 18;
+    int nWTR_S = 3, nWTR_L = 9, nRTW = 11, nRTRS = 2, nPPD = 1, nREFI = 9360, nRFC = 420;
+    std::int64_t channel_bytes = std::int64_t{8} << 30;
+    double controller_ns = 57;    // controller and PHY, request and response together
+    int port_burst_bytes = 4096;  // longest AXI burst that its port takes
     double energy_pj_per_bit = 20;
+
+    int channels = 1;
+    int interleave_bytes = 512;  // bytes in a row that one channel holds
+    AddressOrder mapping{
+        {DramField::Row}, {DramField::Rank}, {DramField::Bank}, {DramField::Column}, {DramField::BankGroup}};
+    DramScheduler scheduler = DramScheduler::FrFcfs;
+    PagePolicy page_policy = PagePolicy::Open;
+    int page_timeout_cycles = 200;
+    int lookahead = 33;                                    // oldest requests among which frfcfs chooses
+    int read_queue = 32, write_queue = 64;                 // requests of one burst
+    int drain_high_percent = 100, drain_low_percent = 50;  // of write_queue: only writes are served from, and down to
+
+    [[nodiscard]] int burst_bytes() const { return bus_bits / 8 * burst_length; }
+    [[nodiscard]] int burst_cycles() const { return burst_length / 2; }
+    [[nodiscard]] int read_latency() const { return nCL + nDQSCK; }             // RD to first beat
+    [[nodiscard]] int write_latency() const { return nCWL + nDQSS + nDQS2DQ; }  // WR to first beat
+    [[nodiscard]] int banks_per_rank() const { return bank_groups * banks; }
+    [[nodiscard]] std::int64_t capacity_bytes() const { return channel_bytes * channels; }
 };
 
 struct Config {

@@ -37,7 +37,7 @@ struct LoadedConfig {
 // A device file alone, e.g. "devices/u50.ini" or a path, without its DRAM. Throws ConfigError.
 [[nodiscard]] DeviceConfig load_device(const std::string& file);
 
-// A memory file alone, e.g. "memories/hbm2.ini" or a path. Throws ConfigError.
+// A memory file alone, e.g. "memories/hbm2-u50.ini" or a path. Throws ConfigError.
 [[nodiscard]] DramConfig load_memory(const std::string& file);
 
 // "unknown key engine.row; did you mean engine.rows?"

@@ -11,12 +11,10 @@
 #include <systemc>
 #include <vector>
 
+#include "common/cycle.h"
 #include "contraflow/config.h"
 
 namespace contraflow {
-
-using Cycle = std::uint64_t;
-inline constexpr Cycle kNever = ~Cycle{0};
 
 class Block;
 

@@ -10,4 +10,13 @@ namespace contraflow {
     return (a + b - 1) / b;
 }
 
+// REQUIRES: a is a power of two.
+[[nodiscard]] constexpr int log2_of(std::int64_t a) {
+    int bits = 0;
+    while ((std::int64_t{1} << bits) < a) {
+        ++bits;
+    }
+    return bits;
+}
+
 }  // namespace contraflow

@@ -1,6 +1,7 @@
 #include "dma/dma.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 namespace contraflow {
@@ -22,7 +23,9 @@ Dma::Dma(const sc_core::sc_module_name& name, ClockDomain& clock, const Config& 
       config_(config),
       starts_(*this),
       grants_(*this),
-      responses_(*this) {
+      responses_(*this),
+      request_ps_(static_cast<std::uint64_t>(std::llround(config.dma.interconnect_ns * 500))),
+      response_ps_(static_cast<std::uint64_t>(std::llround(config.dma.interconnect_ns * 1000)) - request_ps_) {
     start_in.bind(starts_);
     grant_in.bind(grants_);
     dram_initiator.register_nb_transport_bw(this, &Dma::nb_transport_bw);
@@ -85,6 +88,9 @@ Cycle Dma::next_event() const {
     for (const Due& due : to_send_) {
         consider(due.at);
     }
+    if (!landing_.empty()) {
+        consider(clock().first_edge_after(landing_.front().ps));
+    }
     // Something may be issued or sent one per edge.
     const bool more = command().to_chip ? s_.next_issue < bursts_.size() &&
                                               s_.in_flight < static_cast<std::size_t>(config_.dma.outstanding)
@@ -104,17 +110,15 @@ void Dma::advance(Cycle n) {
 }
 
 tlm::tlm_sync_enum Dma::nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& tlm_phase,
-                                        sc_core::sc_time&) {
+                                        sc_core::sc_time& delay) {
     SIM_CHECK(tlm_phase == tlm::BEGIN_RESP, "only BEGIN_RESP is expected on the backward path");
     SIM_CHECK(payload.is_response_ok(),
               "the DRAM answered " << payload.get_response_string() << " at address " << payload.get_address());
-    for (std::size_t i = s_.first_open; i < bursts_.size(); ++i) {
-        if (bursts_[i].payload == &payload) {
-            responses_.post(i);
-            return tlm::TLM_COMPLETED;
-        }
-    }
-    SIM_CHECK(false, "a response without a request");
+    const auto asked = std::find_if(asked_.begin(), asked_.end(),
+                                    [&](std::size_t burst) { return bursts_[burst].payload == &payload; });
+    SIM_CHECK(asked != asked_.end(), "a response without a request");
+    responses_.post({*asked, ClockDomain::now_ps() + delay.value() + response_ps_});
+    asked_.erase(asked);
     return tlm::TLM_COMPLETED;
 }
 
@@ -128,6 +132,7 @@ void Dma::start_kernel(const KernelStart& start) {
     s_.start = start;
     kernel_cycles_ = UnitCycles{};
     bursts_.clear();
+    asked_.clear();
     arrived_.clear();
     to_send_.clear();
     row_starts_.clear();
@@ -143,7 +148,8 @@ void Dma::start_kernel(const KernelStart& start) {
 
 // Rows of the transfer, cut where AXI demands it.
 void Dma::make_bursts() {
-    const auto burst_bytes = static_cast<std::uint64_t>(config_.dma.burst_beats * config_.dma.beat_bytes);
+    const auto burst_bytes = static_cast<std::uint64_t>(
+        std::min(config_.dma.burst_beats * config_.dma.beat_bytes, config_.port_burst_bytes));
     for (std::int64_t row = 0; row * command().row_words < command().words; ++row) {
         const std::int64_t by_token = row_starts_.empty() ? 0 : row_starts_[static_cast<std::size_t>(row)];
         auto address = static_cast<std::uint64_t>(command().dram_address + row * command().row_pitch_bytes +
@@ -221,20 +227,20 @@ void Dma::take_grant() {
 
 void Dma::take_responses() {
     while (responses_.ready()) {
-        const std::size_t index = responses_.take();
+        landing_.push_back(responses_.take());
+    }
+    for (; !landing_.empty() && landing_.front().ps < now_ps(); landing_.pop_front()) {
+        const std::size_t index = landing_.front().burst;
         Burst& burst = bursts_[index];
         burst.payload->release();
         burst.payload = nullptr;
-        while (s_.first_open < s_.sent && bursts_[s_.first_open].payload == nullptr) {
-            ++s_.first_open;
-        }
         if (command().to_chip) {
             arrived_.push_back({index, cycle() + static_cast<Cycle>(config_.dma.response_latency_cycles)});
             continue;
         }
         --s_.in_flight;
         if (++s_.completed == bursts_.size()) {
-            s_.done_at = cycle() + static_cast<Cycle>(config_.dma.response_latency_cycles);
+            s_.done_at = cycle() + static_cast<Cycle>(config_.dma.write_response_latency_cycles);
         }
     }
 }
@@ -305,12 +311,12 @@ void Dma::send(std::size_t index) {
     payload->set_response_status(tlm::TLM_INCOMPLETE_RESPONSE);
     burst.payload = payload;
     tlm::tlm_phase tlm_phase = tlm::BEGIN_REQ;
-    sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+    sc_core::sc_time delay = sc_core::sc_time::from_value(request_ps_);
+    asked_.push_back(index);
     const tlm::tlm_sync_enum answer = dram_initiator->nb_transport_fw(*payload, tlm_phase, delay);
     SIM_CHECK(answer == tlm::TLM_UPDATED, "the DRAM refused a burst of " << burst.data.size() << " bytes at "
                                                                          << burst.address << ": "
                                                                          << payload->get_response_string());
-    ++s_.sent;
     ++stats_.num_bursts;
     sent_before_ = cycle() + 1;
     sent_address_ = burst.address;

@@ -1,11 +1,12 @@
 // DMA engine: moves words between DRAM (TLM-2.0 initiator socket) and on-chip memory (interconnect).
 //
-// A transfer is cut into AXI bursts of dma.burst_beats x dma.beat_bytes that do not cross a 4 KB boundary. One request
-// leaves per cycle, at most dma.outstanding are in flight. To the chip: request, data, then a port burst that writes
-// one AXI beat per cycle (longer if its words share a bank). From the chip: a port burst, request, response. Latency
-// beside the DRAM's: request_latency before a request, response_latency after a response (adapter, interconnect and
-// clock crossing of the memory side). Rows of a transfer are bursts of their own. Where tokens choose the rows, their
-// ids are read first, one word per cycle.
+// A transfer is cut into AXI bursts of dma.burst_beats x dma.beat_bytes, or of what the memory's port takes if that is
+// less, that do not cross a 4 KB boundary. One request leaves per cycle, at most dma.outstanding are in flight. To the
+// chip: request, data, then a port burst that writes one AXI beat per cycle (longer if its words share a bank). From
+// the chip: a port burst, request, response. Latency beside the memory's: the adapter's cycles before a request and
+// after a response, and half of interconnect_ns each way; a crossing ends at the first edge later than the time.
+// Rows of a transfer are bursts of their own. Where tokens choose the rows, their ids are read first, one word per
+// cycle.
 #pragma once
 
 #include <tlm_utils/simple_initiator_socket.h>
@@ -27,6 +28,7 @@ class Dma : public Block, public tlm::tlm_mm_interface {
 public:
     struct Config {
         DmaConfig dma;
+        int port_burst_bytes = 4096;  // longest burst of the memory's port
         const Program* program = nullptr;
         int client = 0;  // its number at the interconnect
     };
@@ -83,6 +85,10 @@ private:
         std::size_t burst = 0;
         Cycle at = 0;
     };
+    struct Response {
+        std::size_t burst = 0;
+        std::uint64_t ps = 0;  // at the adapter
+    };
     struct State {
         bool active = false;
         KernelStart start;
@@ -94,8 +100,6 @@ private:
         bool requested = false;
         bool moving = false;
         bool tokens_pending = false;  // rows follow tokens that are not read yet
-        std::size_t sent = 0;         // bursts that are with the DRAM or have been
-        std::size_t first_open = 0;   // bursts before it have been answered
         std::size_t moving_burst = 0;
         bool token_burst = false;  // the latest port burst reads token ids
         Cycle move_begin = 0, move_end = 0;
@@ -129,12 +133,15 @@ private:
     Config config_;
     Mailbox<KernelStart> starts_;
     Mailbox<PortGrant> grants_;
-    Mailbox<std::size_t, 256> responses_;
+    Mailbox<Response, 256> responses_;
+    std::uint64_t request_ps_, response_ps_;  // the interconnect's share of the way
     State s_;
     Stats stats_;
     UnitCycles kernel_cycles_;
     std::vector<Burst> bursts_;
     std::vector<std::int64_t> row_starts_;  // words from dram_address, where tokens choose the rows
+    std::vector<std::size_t> asked_;        // bursts at the DRAM
+    std::deque<Response> landing_;          // responses on their way through the interconnect
     std::deque<Due> arrived_;               // to the chip: data that waits for a port
     std::deque<Due> to_send_;               // from the chip: data on its way to the DRAM
     std::vector<std::unique_ptr<tlm::tlm_generic_payload>> pool_;

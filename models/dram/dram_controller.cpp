@@ -1,54 +1,128 @@
 #include "dram/dram_controller.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 namespace contraflow {
+
+namespace {
+
+std::uint64_t ps_of(double ns) {
+    return static_cast<std::uint64_t>(std::llround(ns * 1000));
+}
+
+}  // namespace
 
 DramController::DramController(const sc_core::sc_module_name& name, ClockDomain& clock, const DramConfig& config)
     : Block(name, clock, Clocking::Gated),
       dma_target("dma_target"),
       host_target("host_target"),
       config_(config),
-      requests_(*this),
-      bus_free_(static_cast<std::size_t>(config.channels), 0) {
+      request_ps_(ps_of(config.controller_ns) / 2),
+      response_ps_(ps_of(config.controller_ns) - request_ps_),
+      requests_(*this) {
     dma_target.register_nb_transport_fw(this, &DramController::nb_transport_fw);
     dma_target.register_transport_dbg(this, &DramController::transport_dbg);
     host_target.register_transport_dbg(this, &DramController::transport_dbg);
+    lanes_.reserve(static_cast<std::size_t>(config.channels));
+    for (int i = 0; i < config.channels; ++i) {
+        lanes_.emplace_back(config);
+    }
+}
+
+void DramController::observe(const Observer& observer) {
+    for (std::size_t i = 0; i < lanes_.size(); ++i) {
+        lanes_[i].channel.observe([i, observer](const DramChannel::IssuedCommand& command) { observer(i, command); });
+    }
 }
 
 void DramController::edge() {
-    // 1. Requests that arrived before this edge.
-    while (requests_.ready()) {
-        accept(*requests_.take());
+    // 1. Transactions that arrived before this edge.
+    take_arrivals();
+    // 2. Every channel: commands that are due, then one burst enters.
+    for (Lane& lane : lanes_) {
+        run_lane(lane);
     }
-    // 2. Requests whose last beat is through.
-    for (std::size_t i = 0; i < pending_.size();) {
-        if (pending_[i].done > cycle()) {
-            ++i;
-            continue;
+    // 3. Transactions whose last byte is through.
+    respond();
+}
+
+Cycle DramController::next_event() const {
+    Cycle next = kNever;
+    const auto consider = [&](Cycle at) { next = std::min(next, at > cycle() ? at - cycle() : 1); };
+    if (!arriving_.empty()) {
+        consider(clock().first_edge_after(arriving_.front().ps));
+    }
+    for (const Lane& lane : lanes_) {
+        if (!lane.waiting.empty() && lane.channel.has_room(lane.waiting.front().write)) {
+            consider(cycle() + 1);
         }
-        tlm::tlm_generic_payload* payload = pending_[i].payload;
-        pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(i));
+        if (!lane.channel.idle()) {
+            consider(lane.channel.next_event());
+        }
+    }
+    if (!responses_.empty()) {
+        consider(responses_.top().done);
+    }
+    return next;
+}
+
+// Refreshes go on while nothing is asked of the DRAM.
+void DramController::advance(Cycle n) {
+    for (Lane& lane : lanes_) {
+        lane.channel.tick(cycle() + n);
+    }
+}
+
+void DramController::take_arrivals() {
+    while (requests_.ready()) {
+        arriving_.push_back(requests_.take());
+    }
+    while (!arriving_.empty() && arriving_.front().ps < now_ps()) {
+        accept(*arriving_.front().payload);
+        arriving_.pop_front();
+    }
+}
+
+void DramController::run_lane(Lane& lane) {
+    lane.channel.tick(cycle());
+    if (!lane.waiting.empty()) {
+        const Piece& piece = lane.waiting.front();
+        lane.head_since = std::min(lane.head_since, cycle());
+        if (lane.channel.has_room(piece.write)) {
+            lane.channel.accept(piece.open, piece.address, piece.bytes, piece.write, cycle());
+            lane.channel.count_full(cycle() - lane.head_since);
+            lane.head_since = kNever;
+            lane.waiting.pop_front();
+        }
+    }
+    for (const DramChannel::Completion& completion : lane.channel.completions()) {
+        Open& open = open_[completion.id];
+        open.done = std::max(open.done, completion.done);
+        if (--open.pieces == 0) {
+            responses_.push({open.done, num_scheduled_++, completion.id});
+        }
+    }
+    lane.channel.clear_completions();
+}
+
+void DramController::respond() {
+    while (!responses_.empty() && responses_.top().done <= cycle()) {
+        const std::size_t index = responses_.top().open;
+        responses_.pop();
+        tlm::tlm_generic_payload* payload = open_[index].payload;
+        free_.push_back(index);
+        --num_open_;
         tlm::tlm_phase tlm_phase = tlm::BEGIN_RESP;
-        sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+        sc_core::sc_time delay = sc_core::sc_time::from_value(response_ps_);
         const tlm::tlm_sync_enum answer = dma_target->nb_transport_bw(*payload, tlm_phase, delay);
         SIM_CHECK(answer == tlm::TLM_COMPLETED, "the initiator must complete a response at once");
     }
 }
 
-Cycle DramController::next_event() const {
-    Cycle next = kNever;
-    for (const Pending& pending : pending_) {
-        next = std::min(next, pending.done > cycle() ? pending.done - cycle() : 1);
-    }
-    return next;
-}
-
-void DramController::advance(Cycle) {}
-
 tlm::tlm_sync_enum DramController::nb_transport_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& tlm_phase,
-                                                   sc_core::sc_time&) {
+                                                   sc_core::sc_time& delay) {
     SIM_CHECK(tlm_phase == tlm::BEGIN_REQ, "only BEGIN_REQ is expected on the forward path");
     if (payload.get_command() == tlm::TLM_IGNORE_COMMAND) {
         payload.set_response_status(tlm::TLM_COMMAND_ERROR_RESPONSE);
@@ -66,7 +140,7 @@ tlm::tlm_sync_enum DramController::nb_transport_fw(tlm::tlm_generic_payload& pay
         payload.set_response_status(tlm::TLM_BYTE_ENABLE_ERROR_RESPONSE);
         return tlm::TLM_COMPLETED;
     }
-    requests_.post(&payload);
+    requests_.post({&payload, ClockDomain::now_ps() + delay.value() + request_ps_});
     tlm_phase = tlm::END_REQ;
     return tlm::TLM_UPDATED;
 }
@@ -80,35 +154,32 @@ unsigned DramController::transport_dbg(tlm::tlm_generic_payload& payload) {
 }
 
 void DramController::accept(tlm::tlm_generic_payload& payload) {
-    const std::uint64_t bytes = payload.get_data_length();
-    const bool is_read = payload.is_read();
-    const auto channel = static_cast<std::size_t>(payload.get_address() / kInterleaveBytes) % bus_free_.size();
-    const auto granule = static_cast<std::uint64_t>(config_.bus_bits / 8 * config_.burst_length);
-    const std::uint64_t first = payload.get_address() / granule;
-    const std::uint64_t last = (payload.get_address() + bytes - 1) / granule;
-    const Cycle transfer = (last - first + 1) * static_cast<Cycle>(config_.burst_length / 2);
-    const auto access = static_cast<Cycle>(config_.nRCD) + static_cast<Cycle>(is_read ? config_.nCL : config_.nCWL);
-    Cycle start = std::max(cycle() + access, bus_free_[channel]);
-    // A refresh that is running at the activation, or begins before the transfer ends, comes first.
-    const auto interval = static_cast<Cycle>(config_.nREFI);
-    const auto refresh = static_cast<Cycle>(config_.nRFC);
-    const Cycle due = (start + transfer) / interval * interval;
-    if (due >= interval && start - access < due + refresh) {
-        const Cycle resumed = due + refresh + access;
-        stats_.stall_refresh_cycles += resumed - start;
-        start = resumed;
+    if (free_.empty()) {
+        free_.push_back(open_.size());
+        open_.emplace_back();
     }
-    bus_free_[channel] = start + transfer;
-    stats_.busy_cycles += transfer;
+    const std::size_t index = free_.back();
+    free_.pop_back();
+    ++num_open_;
+    open_[index] = {&payload, 0, 0};
+    const auto burst = static_cast<std::uint64_t>(config_.burst_bytes());
+    const std::uint64_t end = payload.get_address() + payload.get_data_length();
+    for (std::uint64_t address = payload.get_address(); address < end;) {
+        const std::uint64_t next = std::min((address / burst + 1) * burst, end);
+        const ChannelAddress place = channel_of(config_, address);
+        lanes_[place.channel].waiting.push_back(
+            {index, place.address, static_cast<std::uint32_t>(next - address), payload.is_write()});
+        ++open_[index].pieces;
+        address = next;
+    }
     move_data(payload);
     payload.set_response_status(tlm::TLM_OK_RESPONSE);
-    pending_.push_back({&payload, bus_free_[channel]});
-    if (is_read) {
+    if (payload.is_read()) {
         ++stats_.num_reads;
-        stats_.read_bytes += bytes;
+        stats_.read_bytes += payload.get_data_length();
     } else {
         ++stats_.num_writes;
-        stats_.written_bytes += bytes;
+        stats_.written_bytes += payload.get_data_length();
     }
 }
 
@@ -135,19 +206,29 @@ void DramController::move_data(tlm::tlm_generic_payload& payload) {
 }
 
 bool DramController::in_range(const tlm::tlm_generic_payload& payload) const {
-    const auto capacity =
-        static_cast<std::uint64_t>(config_.channel_bytes) * static_cast<std::uint64_t>(config_.channels);
+    const auto capacity = static_cast<std::uint64_t>(config_.capacity_bytes());
     const std::uint64_t bytes = payload.get_data_length();
     return bytes <= capacity && payload.get_address() <= capacity - bytes;
 }
 
-std::uint64_t DramController::num_refreshes(std::uint64_t until_ps) const {
-    const Cycle cycles = clock().first_edge_after(until_ps) - 1;
-    return cycles / static_cast<Cycle>(config_.nREFI) * static_cast<Cycle>(config_.channels);
+DramStats DramController::sum_of_channels() const {
+    DramStats sum;
+    for (const Lane& lane : lanes_) {
+        sum += lane.channel.stats();
+    }
+    return sum;
 }
 
 std::string DramController::state_text() const {
-    return pending_.empty() ? "idle" : std::to_string(pending_.size()) + " requests in flight";
+    if (!has_work()) {
+        return "idle";
+    }
+    std::string text = std::to_string(num_open_ + arriving_.size()) + " transactions";
+    for (std::size_t i = 0; i < lanes_.size(); ++i) {
+        text += ", channel " + std::to_string(i) + ": " + std::to_string(lanes_[i].channel.num_waiting()) +
+                " bursts queued, " + std::to_string(lanes_[i].waiting.size()) + " before the queues";
+    }
+    return text;
 }
 
 }  // namespace contraflow

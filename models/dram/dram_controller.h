@@ -1,34 +1,33 @@
 // DRAM controller and DRAM, in the memory's own clock domain, behind TLM-2.0 sockets.
 //
-// A request is one AXI burst (nb_transport: BEGIN_REQ answered with END_REQ, BEGIN_RESP answered with TLM_COMPLETED).
-// Requests are served in order of arrival per channel; addresses interleave over the channels by 512 bytes. The first
-// data beat follows nRCD + nCL cycles after acceptance, then a burst of burst_length beats every burst_length / 2
-// cycles. Every nREFI cycles, the first at nREFI after reset, the channel stops for nRFC cycles. transport_dbg reads
-// and writes without time: the host's side of the link. Approximation: row-agnostic. Every request pays the activation
-// of a closed row and none pays a precharge: too slow for row hits by nRCD on the first word of a request, too fast for
-// row conflicts by nRP. Data-bus limits are exact for one stream; bank-group limits (tCCD_L) are not modelled:
-// sequential streams on DDR4 without bank-group interleaving are up to a third too fast.
+// A transaction is one AXI burst (nb_transport, approximately timed: BEGIN_REQ is answered with END_REQ, BEGIN_RESP
+// with TLM_COMPLETED). It is cut into bursts of the DRAM, which go to the channels that hold them; each channel takes
+// at most one per memory cycle, in order, while its queues have room (DramChannel). The response leaves when the last
+// byte has been moved. controller_ns passes on the way, half of it before the request enters and half behind the data;
+// at an edge later than the time of arrival, as between all clocks. transport_dbg reads and writes without time: the
+// host's link. Between socket and queues is room for every burst that the initiator may have outstanding, so that a
+// full queue holds up what follows, not the socket.
 #pragma once
 
 #include <tlm_utils/simple_target_socket.h>
 #include <deque>
-#include <memory>
+#include <functional>
+#include <queue>
 #include <tlm>
 #include <unordered_map>
 #include <vector>
 
 #include "common/mailbox.h"
 #include "contraflow/config.h"
+#include "dram/dram_channel.h"
 
 namespace contraflow {
 
 class DramController : public Block {
 public:
     struct Stats {
-        std::uint64_t num_reads = 0, num_writes = 0;  // requests
+        std::uint64_t num_reads = 0, num_writes = 0;  // transactions
         std::uint64_t read_bytes = 0, written_bytes = 0;
-        std::uint64_t busy_cycles = 0;           // data-bus cycles, all channels
-        std::uint64_t stall_refresh_cycles = 0;  // data-bus cycles that requests waited for a refresh
     };
 
     tlm_utils::simple_target_socket<DramController> dma_target;   // timed requests of the DMA
@@ -37,35 +36,75 @@ public:
     DramController(const sc_core::sc_module_name& name, ClockDomain& clock, const DramConfig& config);
 
     [[nodiscard]] const Stats& stats() const { return stats_; }
-    // Refreshes that were due until a time, all channels.
-    [[nodiscard]] std::uint64_t num_refreshes(std::uint64_t until_ps) const;
+    [[nodiscard]] std::size_t num_channels() const { return lanes_.size(); }
+    [[nodiscard]] const DramStats& channel_stats(std::size_t channel) const { return lanes_[channel].channel.stats(); }
+    [[nodiscard]] DramStats sum_of_channels() const;
+    [[nodiscard]] const DramDevice& device(std::size_t channel) const { return lanes_[channel].channel.device(); }
     [[nodiscard]] std::string state_text() const;
 
+    // Called with every command of the memory; slows down idle stretches.
+    using Observer = std::function<void(std::size_t channel, const DramChannel::IssuedCommand& command)>;
+    void observe(const Observer& observer);
+
 private:
-    struct Pending {
+    struct Arrival {
         tlm::tlm_generic_payload* payload = nullptr;
+        std::uint64_t ps = 0;  // at the controller
+    };
+    // A transaction between its arrival and its response.
+    struct Open {
+        tlm::tlm_generic_payload* payload = nullptr;
+        std::size_t pieces = 0;  // bursts of the DRAM that are not scheduled yet
         Cycle done = 0;
+    };
+    struct Piece {
+        std::size_t open = 0;  // index into open_
+        std::uint64_t address = 0;
+        std::uint32_t bytes = 0;
+        bool write = false;
+    };
+    struct Lane {
+        explicit Lane(const DramConfig& config) : channel(config) {}
+        DramChannel channel;
+        std::deque<Piece> waiting;  // for room in its queues
+        Cycle head_since = kNever;  // since when the first of them has waited
+    };
+    struct Response {
+        Cycle done = 0;
+        std::uint64_t number = 0;  // of responses at one edge the one scheduled first goes first
+        std::size_t open = 0;
+        bool operator<(const Response& other) const {  // latest first, for std::priority_queue
+            return done != other.done ? done > other.done : number > other.number;
+        }
     };
 
     void edge() override;
     [[nodiscard]] Cycle next_event() const override;
     void advance(Cycle n) override;
-    [[nodiscard]] bool has_work() const override { return !pending_.empty(); }
+    [[nodiscard]] bool has_work() const override { return num_open_ != 0 || !arriving_.empty(); }
 
     tlm::tlm_sync_enum nb_transport_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& tlm_phase,
                                        sc_core::sc_time& delay);
     unsigned transport_dbg(tlm::tlm_generic_payload& payload);
+    void take_arrivals();
     void accept(tlm::tlm_generic_payload& payload);
+    void run_lane(Lane& lane);
+    void respond();
     void move_data(tlm::tlm_generic_payload& payload);
     [[nodiscard]] bool in_range(const tlm::tlm_generic_payload& payload) const;
 
     static constexpr std::size_t kPageBytes = 4096;
-    static constexpr std::size_t kInterleaveBytes = 512;
 
     DramConfig config_;
-    Mailbox<tlm::tlm_generic_payload*, 256> requests_;
-    std::vector<Cycle> bus_free_;   // by channel
-    std::vector<Pending> pending_;  // in order of acceptance
+    std::uint64_t request_ps_, response_ps_;  // the controller's share of the way
+    Mailbox<Arrival, 256> requests_;
+    std::deque<Arrival> arriving_;
+    std::vector<Open> open_;
+    std::vector<std::size_t> free_;  // unused entries of open_
+    std::size_t num_open_ = 0;
+    std::vector<Lane> lanes_;  // by channel
+    std::priority_queue<Response> responses_;
+    std::uint64_t num_scheduled_ = 0;
     std::unordered_map<std::uint64_t, std::vector<unsigned char>> pages_;
     Stats stats_;
 };

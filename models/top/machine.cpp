@@ -62,6 +62,7 @@ Machine::Machine(const sc_core::sc_module_name& name, const Config& config, cons
     makers.emplace_back([&] {
         Dma::Config dma_config;
         dma_config.dma = config.dma;
+        dma_config.port_burst_bytes = config.dram.port_burst_bytes;
         dma_config.program = &program;
         dma_config.client = static_cast<int>(num_engines + num_vector);
         dma = std::make_unique<Dma>("dma", clk, dma_config);
@@ -153,6 +154,7 @@ void Machine::run(const std::vector<Sample>& samples) {
     }
     settle(*interconnect);
     settle(*dma);
+    dram->catch_up(clk_mem.first_edge_after(clk.edge_ps(last)) - 1);
     settle(*sequencer);
 }
 

@@ -15,14 +15,6 @@ StreamUse out(std::uint8_t operand, StreamShape shape = StreamShape::Elements) {
     return {true, operand, shape};
 }
 
-int log2_of(std::int64_t power) {
-    int result = 0;
-    while ((std::int64_t{1} << result) < power) {
-        ++result;
-    }
-    return result;
-}
-
 // Latency of one operation of a row reduction: a compare for a maximum, an add for a sum.
 std::int64_t reduction_latency(const VectorConfig& config, const EngineConfig& engine, const VectorPass& pass) {
     return pass.reduces_to_maximum ? config.compare_latency_cycles : engine.add_latency_cycles;

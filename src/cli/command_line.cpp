@@ -97,7 +97,7 @@ std::optional<CommandLine> parse_command(const Arguments& args, const Syntax& sy
                 problems.push_back(unknown_option_text(option.original_tokens.front(), own, syntax));
             } else if (option.position_key >= 0) {
                 line.positionals.insert(line.positionals.end(), option.value.begin(), option.value.end());
-            } else if (is_key(option.string_key)) {
+            } else if (syntax.takes_design && is_key(option.string_key)) {
                 overrides.emplace_back(option.string_key, option.value.front());
             } else {
                 for_command.options.push_back(option);

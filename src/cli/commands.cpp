@@ -12,6 +12,7 @@ const std::vector<Command>& commands() {
         {"pareto", "find the points of a sweep that no other point beats", pareto_command},
         {"check", "validate a design and plan its memory, without simulating", check_command},
         {"verify", "run vector files through the machine and compare", verify_command},
+        {"dram", "replay memory requests on the DRAM alone", dram_command},
         {"keys", "list every configuration key", keys_command},
         {"kernels", "list the kernels of a training step with shapes, MACs and bytes", kernels_command},
         {"devices", "list the FPGAs that have a device file", devices_command},

@@ -25,6 +25,7 @@ int merge_command(const Arguments& args);
 int export_command(const Arguments& args);
 int pareto_command(const Arguments& args);
 int check_command(const Arguments& args);
+int dram_command(const Arguments& args);
 int verify_command(const Arguments& args);
 int keys_command(const Arguments& args);
 int devices_command(const Arguments& args);

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "config/address_order.h"
 #include "config/nearest.h"
 #include "config/tensor_rules.h"
 #include "config/values.h"
@@ -20,6 +21,9 @@ const Words<SchedulePolicy> kPolicies{{"serial", SchedulePolicy::Serial}, {"over
 const Words<LayoutPolicy> kLayouts{{"naive", LayoutPolicy::Naive}, {"auto", LayoutPolicy::Auto}};
 const Words<DramAttachment> kDramAttachments{
     {"hbm", DramAttachment::Hbm}, {"soft", DramAttachment::Soft}, {"hard", DramAttachment::Hard}};
+const Words<DramScheduler> kSchedulers{{"fcfs", DramScheduler::Fcfs}, {"frfcfs", DramScheduler::FrFcfs}};
+const Words<PagePolicy> kPagePolicies{
+    {"open", PagePolicy::Open}, {"closed", PagePolicy::Closed}, {"timeout", PagePolicy::Timeout}};
 
 std::string one_of(const std::vector<std::string>& words) {
     std::string text = words.front();
@@ -144,6 +148,15 @@ public:
     Section& rules(const char* name, const char* meaning, Binding<std::vector<TensorRule>> member) {
         return add(make_key<std::vector<TensorRule>>(member, parse_tensor_rules, tensor_rules_text), name, "rules", "",
                    kTensorRuleForm, meaning);
+    }
+
+    Section& address_order(const char* name, const char* meaning, Binding<AddressOrder> member) {
+        Key key;
+        key.set = [=](Config& config, const std::string& text) { member(config) = parse_address_order(text); };
+        key.text = [=](Config config) { return address_order_text(member(config)); };
+        key.json = [=](Config config) -> nlohmann::json { return address_order_text(member(config)); };
+        return add(std::move(key), name, "list", "",
+                   "A, B, or each of ro, ra, bg, ba, co once or cut into parts as co:3", meaning);
     }
 
     // Text of any kind; `type` says of what. Empty text only where the default is empty.
@@ -376,8 +389,12 @@ KeyTable build_design_keys() {
         .whole("outstanding", "bursts", 1, 256, "bursts in flight", MEMBER(dma.outstanding))
         .whole("request_latency_cycles", "cycles", 1, kMaxLatencyCycles, "fabric-side adapter, request path",
                MEMBER(dma.request_latency_cycles))
-        .whole("response_latency_cycles", "cycles", 1, kMaxLatencyCycles, "fabric-side adapter, response path",
-               MEMBER(dma.response_latency_cycles));
+        .whole("response_latency_cycles", "cycles", 1, kMaxLatencyCycles, "fabric-side adapter, read data",
+               MEMBER(dma.response_latency_cycles))
+        .whole("write_response_latency_cycles", "cycles", 1, kMaxLatencyCycles, "fabric-side adapter, write response",
+               MEMBER(dma.write_response_latency_cycles))
+        .number("interconnect_ns", "ns", 0, 10'000, "interconnect and clock crossings, request and response together",
+                MEMBER(dma.interconnect_ns));
 
     Section(table, "sequencer")
         .whole("decode_cycles", "cycles", 1, kMaxLatencyCycles, "fetch of a kernel's descriptor to its issue",
@@ -400,7 +417,30 @@ KeyTable build_design_keys() {
     Section(table, "dram")
         .text("file", "file", "an INI file, or empty",
               "the DRAM; see configs/memories; empty: the one the device carries", MEMBER(dram.file))
-        .whole("channels", "channels", 1, 32, "DRAM channels (HBM2: pseudo channels)", MEMBER(dram.channels));
+        .whole("channels", "channels", 1, 32, "DRAM channels (HBM2: pseudo channels)", MEMBER(dram.channels))
+        .power("interleave_bytes", "bytes", 8, std::int64_t{1} << 30, "bytes in a row that one channel holds",
+               MEMBER(dram.interleave_bytes))
+        .address_order(
+            "mapping",
+            "fields of a channel's address, most significant first (row, rank, bank group, bank, column). A: "
+            "ro,ra,bg,ba,co, a row is contiguous; B: ro,ra,ba,co,bg, neighbouring bursts change bank group",
+            MEMBER(dram.mapping))
+        .word("scheduler", kSchedulers,
+              "fcfs: data in order of acceptance; frfcfs: what can issue first, row hits before other rows",
+              MEMBER(dram.scheduler))
+        .word("page_policy", kPagePolicies,
+              "open: a row stays open; closed: it is closed with its last access; timeout: after being unused",
+              MEMBER(dram.page_policy))
+        .whole("page_timeout_cycles", "memory cycles", 1, 1'000'000, "page_policy timeout: unused for so long",
+               MEMBER(dram.page_timeout_cycles))
+        .whole("lookahead", "bursts", 1, 2048, "frfcfs: oldest requests of a channel among which it chooses",
+               MEMBER(dram.lookahead))
+        .whole("read_queue", "bursts", 1, 1024, "reads that wait in a channel", MEMBER(dram.read_queue))
+        .whole("write_queue", "bursts", 1, 1024, "writes that wait in a channel", MEMBER(dram.write_queue))
+        .whole("drain_high_percent", "%", 1, 100,
+               "frfcfs: fill of the write queue from which on only writes are served", MEMBER(dram.drain_high_percent))
+        .whole("drain_low_percent", "%", 0, 99, "frfcfs: fill of the write queue at which reads are served again",
+               MEMBER(dram.drain_low_percent));
 
     add_resource_keys(table);
     add_energy_keys(table);
@@ -463,19 +503,51 @@ KeyTable build_memory_keys() {
         .whole("clock_hz", "Hz", 1'000'000, 10'000'000'000, "memory clock, two beats per cycle", MEMBER(dram.clock_hz))
         .power("bus_bits", "bits", 8, 1024, "data bus of one channel", MEMBER(dram.bus_bits))
         .power("burst_length", "beats", 2, 64, "beats per access", MEMBER(dram.burst_length))
-        .whole("nRCD", "cycles", 1, kMaxTimingCycles, "activate to read or write", MEMBER(dram.nRCD))
+        .power("ranks", "ranks", 1, 8, "ranks of a channel", MEMBER(dram.ranks))
+        .power("bank_groups", "bank groups", 1, 16, "bank groups of a rank; 1: none", MEMBER(dram.bank_groups))
+        .power("banks", "banks", 1, 64, "banks of a bank group", MEMBER(dram.banks))
+        .power("rows", "rows", 1, 1 << 24, "rows of a bank", MEMBER(dram.rows))
+        .power("columns", "columns", 2, 1 << 16, "columns of a row, each as wide as the bus", MEMBER(dram.columns))
+        .on_off("row_bus", "row commands have a command bus of their own", MEMBER(dram.row_bus))
+        .whole("act_cycles", "cycles", 1, 16, "length of ACT on the command bus", MEMBER(dram.act_cycles))
+        .whole("pre_cycles", "cycles", 1, 16, "length of PRE", MEMBER(dram.pre_cycles))
+        .whole("column_cycles", "cycles", 1, 16, "length of RD and WR", MEMBER(dram.column_cycles))
+        .whole("ref_cycles", "cycles", 1, 16, "length of REF", MEMBER(dram.ref_cycles))
+        .whole("nRCD", "cycles", 1, kMaxTimingCycles, "activate to read", MEMBER(dram.nRCD))
+        .whole("nRCDW", "cycles", 1, kMaxTimingCycles, "activate to write", MEMBER(dram.nRCDW))
         .whole("nRP", "cycles", 1, kMaxTimingCycles, "precharge to activate", MEMBER(dram.nRP))
-        .whole("nCL", "cycles", 1, kMaxTimingCycles, "read to first data", MEMBER(dram.nCL))
-        .whole("nCWL", "cycles", 1, kMaxTimingCycles, "write to first data", MEMBER(dram.nCWL))
+        .whole("nRPab", "cycles", 1, kMaxTimingCycles, "precharge of all banks to activate", MEMBER(dram.nRPab))
         .whole("nRAS", "cycles", 1, kMaxTimingCycles, "activate to precharge", MEMBER(dram.nRAS))
+        .whole("nRC", "cycles", 1, kMaxTimingCycles, "activate to activate of one bank", MEMBER(dram.nRC))
+        .whole("nRRD_S", "cycles", 1, kMaxTimingCycles, "activate to activate, other bank group", MEMBER(dram.nRRD_S))
+        .whole("nRRD_L", "cycles", 1, kMaxTimingCycles, "activate to activate, same bank group", MEMBER(dram.nRRD_L))
+        .whole("nFAW", "cycles", 1, kMaxTimingCycles, "window of at most four activates", MEMBER(dram.nFAW))
         .whole("nCCD_S", "cycles", 1, kMaxTimingCycles, "column command to column command, other bank group",
                MEMBER(dram.nCCD_S))
         .whole("nCCD_L", "cycles", 1, kMaxTimingCycles, "column command to column command, same bank group",
                MEMBER(dram.nCCD_L))
+        .whole("nCL", "cycles", 1, kMaxTimingCycles, "read to first data", MEMBER(dram.nCL))
+        .whole("nCWL", "cycles", 1, kMaxTimingCycles, "write to first data", MEMBER(dram.nCWL))
+        .whole("nDQSCK", "cycles", 0, kMaxTimingCycles, "read data later than nCL says", MEMBER(dram.nDQSCK))
+        .whole("nDQSS", "cycles", 0, kMaxTimingCycles, "write strobe later than nCWL says", MEMBER(dram.nDQSS))
+        .whole("nDQS2DQ", "cycles", 0, kMaxTimingCycles, "write data behind its strobe", MEMBER(dram.nDQS2DQ))
+        .whole("nRTP", "cycles", 1, kMaxTimingCycles, "read to precharge", MEMBER(dram.nRTP))
+        .whole("nWR", "cycles", 1, kMaxTimingCycles, "end of write data to precharge", MEMBER(dram.nWR))
+        .whole("nWTR_S", "cycles", 1, kMaxTimingCycles, "end of write data to read, other bank group",
+               MEMBER(dram.nWTR_S))
+        .whole("nWTR_L", "cycles", 1, kMaxTimingCycles, "end of write data to read, same bank group",
+               MEMBER(dram.nWTR_L))
+        .whole("nRTW", "cycles", 1, kMaxTimingCycles, "read to write", MEMBER(dram.nRTW))
+        .whole("nRTRS", "cycles", 0, kMaxTimingCycles, "data of one rank to data of another", MEMBER(dram.nRTRS))
+        .whole("nPPD", "cycles", 1, kMaxTimingCycles, "precharge to precharge", MEMBER(dram.nPPD))
         .whole("nREFI", "cycles", 1, 10'000'000, "refresh interval", MEMBER(dram.nREFI))
         .whole("nRFC", "cycles", 1, kMaxTimingCycles, "refresh to any command", MEMBER(dram.nRFC))
         .power("channel_bytes", "bytes", 1'048'576, std::int64_t{1} << 40, "capacity of one channel",
                MEMBER(dram.channel_bytes))
+        .number("controller_ns", "ns", 0, 10'000, "controller and PHY beside the DRAM, request and response together",
+                MEMBER(dram.controller_ns))
+        .power("port_burst_bytes", "bytes", 64, 4096, "longest AXI burst that the controller's port takes",
+               MEMBER(dram.port_burst_bytes))
         .number("energy_pj_per_bit", "pJ", 0, 1000, "energy of one bit read or written",
                 MEMBER(dram.energy_pj_per_bit));
     return table;

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 
+#include "config/address_order.h"
+
 namespace contraflow::config {
 
 namespace {
 
 constexpr std::int64_t kAxiBoundaryBytes = 4096;               // an AXI burst may not cross it
 constexpr std::int64_t kMaxPes = 1 << 20;                      // of all engines together
+constexpr int kMaxBanks = 64;                                  // of a DRAM channel
 constexpr std::int64_t kMaxHostWords = std::int64_t{1} << 31;  // tensors of a step: 8 GiB on the host
 
 // Saturates, so that absurd modes cannot wrap around to the right product.
@@ -38,6 +41,7 @@ public:
             ttm_modes();
         }
         machine();
+        memory_controller();
         if (conflicts_.empty()) {
             host_memory();
         }
@@ -53,6 +57,27 @@ private:
         if (product(modes) != wanted) {
             add({key, of}, fmt::format("{} is not {} = {}; expected modes whose product is {}", product_text(modes), of,
                                        wanted, wanted));
+        }
+    }
+
+    void memory_controller() {
+        const DramConfig& dram = config_.dram;
+        const std::string mapping = address_order_problem(dram);
+        if (!mapping.empty()) {
+            add({"dram.mapping"}, mapping);
+        }
+        if (dram.drain_low_percent >= dram.drain_high_percent) {
+            add({"dram.drain_low_percent", "dram.drain_high_percent"},
+                fmt::format("{} is not below drain_high_percent = {}", dram.drain_low_percent,
+                            dram.drain_high_percent));
+        }
+        if (dram.interleave_bytes > dram.channel_bytes) {
+            add({"dram.interleave_bytes"}, fmt::format("{} is more than a channel holds; expected at most {}",
+                                                       dram.interleave_bytes, dram.channel_bytes));
+        }
+        if (dram.interleave_bytes < dram.burst_bytes()) {
+            add({"dram.interleave_bytes"}, fmt::format("{} is less than a burst of the memory; expected at least {}",
+                                                       dram.interleave_bytes, dram.burst_bytes()));
         }
     }
 
@@ -202,16 +227,47 @@ std::vector<Conflict> find_device_conflicts(const DeviceConfig& device) {
 
 std::vector<Conflict> find_memory_conflicts(const DramConfig& dram) {
     std::vector<Conflict> conflicts;
-    if (dram.nCCD_L < dram.nCCD_S) {
-        conflicts.push_back(
-            {{"dram.nCCD_L", "dram.nCCD_S"},
-             fmt::format("{} is shorter than nCCD_S = {}; expected at least as much", dram.nCCD_L, dram.nCCD_S)});
-    }
-    if (dram.nREFI <= dram.nRFC + dram.nRCD + dram.nCL + dram.nRP) {
+    const auto at_least = [&](const char* name, int value, const std::string& what, int least,
+                              std::vector<std::string> others) {
+        if (value < least) {
+            others.insert(others.begin(), std::string("dram.") + name);
+            conflicts.push_back({std::move(others), fmt::format("{} is shorter than {} = {}; expected at least as much",
+                                                                value, what, least)});
+        }
+    };
+    at_least("nCCD_L", dram.nCCD_L, "nCCD_S", dram.nCCD_S, {"dram.nCCD_S"});
+    at_least("nRRD_L", dram.nRRD_L, "nRRD_S", dram.nRRD_S, {"dram.nRRD_S"});
+    at_least("nWTR_L", dram.nWTR_L, "nWTR_S", dram.nWTR_S, {"dram.nWTR_S"});
+    at_least("nCCD_S", dram.nCCD_S, "burst_length / 2", dram.burst_cycles(), {"dram.burst_length"});
+    at_least("nRPab", dram.nRPab, "nRP", dram.nRP, {"dram.nRP"});
+    at_least("nRC", dram.nRC, "nRAS", dram.nRAS, {"dram.nRAS"});
+    const int turnaround = dram.read_latency() + dram.burst_cycles() - dram.write_latency();
+    at_least("nRTW", dram.nRTW, "what keeps the data apart, nCL + nDQSCK + burst_length / 2 - write latency",
+             turnaround, {"dram.nCL", "dram.nCWL"});
+    const int recovery = std::max(dram.nRAS, dram.nCWL + dram.nDQSS + dram.burst_cycles() + dram.nWR);
+    const int busy = dram.nRPab + dram.nRFC + dram.nRCD + recovery + dram.ranks * 4 * dram.act_cycles;
+    if (dram.nREFI <= busy) {
         conflicts.push_back({{"dram.nREFI", "dram.nRFC"},
-                             fmt::format("{} leaves no time for accesses between refreshes; expected more than nRFC + "
-                                         "nRCD + nCL + nRP = {}",
-                                         dram.nREFI, dram.nRFC + dram.nRCD + dram.nCL + dram.nRP)});
+                             fmt::format("{} leaves no time for accesses between refreshes; expected more than nRPab + "
+                                         "nRFC + nRCD + the longest recovery = {}",
+                                         dram.nREFI, busy)});
+    }
+    if (dram.columns % dram.burst_length != 0) {
+        conflicts.push_back(
+            {{"dram.columns", "dram.burst_length"},
+             fmt::format("{} are fewer than a burst's {}; expected a multiple", dram.columns, dram.burst_length)});
+    }
+    if (dram.ranks * dram.banks_per_rank() > kMaxBanks) {
+        conflicts.push_back({{"dram.banks", "dram.bank_groups", "dram.ranks"},
+                             fmt::format("{} ranks x {} bank groups x {} banks; expected at most {} banks", dram.ranks,
+                                         dram.bank_groups, dram.banks, kMaxBanks)});
+    }
+    const std::int64_t capacity =
+        std::int64_t{dram.ranks} * dram.banks_per_rank() * dram.rows * dram.columns * (dram.bus_bits / 8);
+    if (capacity != dram.channel_bytes) {
+        conflicts.push_back({{"dram.channel_bytes", "dram.rows"},
+                             fmt::format("{} is not ranks x bank_groups x banks x rows x columns x bus_bits / 8 = {}",
+                                         dram.channel_bytes, capacity)});
     }
     return conflicts;
 }

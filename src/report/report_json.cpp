@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "config/effective.h"
+#include "report/dram_report.h"
 
 namespace contraflow {
 
@@ -110,6 +111,23 @@ Json energy_rows_json(const RunReport& report) {
             {"per_epoch_j", number(report.joules_per_step * static_cast<double>(kEpochSentences))},
             {"epoch_sentences", kEpochSentences},
             {"rows", std::move(rows)}};
+}
+
+// A channel's reads and writes are bursts of the DRAM; those of the whole are transactions of the DMA.
+Json ddr_json(const RunReport& report) {
+    const DdrReport& ddr = report.ddr;
+    const DramConfig& config = report.config.dram;
+    Json json = dram_json(ddr.sum, config, ddr.memory_cycles, config.channels);
+    json["reads"] = ddr.reads;
+    json["writes"] = ddr.writes;
+    json["read_bytes"] = ddr.read_bytes;
+    json["write_bytes"] = ddr.write_bytes;
+    json["memory_cycles"] = ddr.memory_cycles;
+    json["channels"] = Json::array();
+    for (const DramStats& channel : ddr.channels) {
+        json["channels"].push_back(dram_json(channel, config, ddr.memory_cycles, 1));
+    }
+    return json;
 }
 
 }  // namespace
@@ -224,13 +242,7 @@ Json report_json(const RunReport& report) {
     json["stalls"] = to_json(stalls_of(report.unit_cycles));
     json["blocks"] = blocks_json(report);
     json["resources"] = resources_json(report);
-    json["ddr"] = {{"reads", report.ddr.reads},
-                   {"writes", report.ddr.writes},
-                   {"read_bytes", report.ddr.read_bytes},
-                   {"write_bytes", report.ddr.write_bytes},
-                   {"row_hits", nullptr},  // the DRAM model knows no rows
-                   {"row_misses", nullptr},
-                   {"refreshes", report.ddr.refreshes}};
+    json["ddr"] = ddr_json(report);
     json["energy_j"] = energy_json(report.energy);
     json["energy"] = energy_rows_json(report);
     json["data"] = {{"unknown_words", report.data.unknown_words},

@@ -92,11 +92,14 @@ std::string use_text(const RunReport& report) {
                                             [&](const auto& entry) { return entry.first == cause; });
             return found == block.stalls.end() ? "" : grouped(found->second);
         };
-        const std::string dram = stall("refresh").empty() ? stall("dram") : stall("refresh");
+        std::string dram = stall("dram");
+        if (const std::string refresh = stall("refresh"); !refresh.empty()) {
+            dram += ", refresh " + refresh;
+        }
         table.add({block.name, grouped(block.busy), stall("dependency"), stall("bank"), stall("port"),
                    stall("write_back"), dram, stall("pipeline"), grouped(block.idle), grouped(block.cycles)});
     }
-    text += "\nStalls by cause, in cycles of each block (DRAM: memory clock, stalled for refresh)\n";
+    text += "\nStalls by cause, in cycles of each block (DRAM: memory clock; its own stalls)\n";
     return text + table.text();
 }
 
@@ -142,9 +145,10 @@ std::string energy_text(const RunReport& report) {
 
 std::string dram_text(const RunReport& report) {
     const DdrReport& ddr = report.ddr;
-    return fmt::format("\nDRAM: {} reads, {}; {} writes, {}; {} refreshes\n", grouped(ddr.reads),
-                       bytes(static_cast<std::int64_t>(ddr.read_bytes)), grouped(ddr.writes),
-                       bytes(static_cast<std::int64_t>(ddr.write_bytes)), grouped(ddr.refreshes));
+    return fmt::format("\nDRAM: {} reads, {}; {} writes, {}; {} row hits, {} misses; {} refreshes\n",
+                       grouped(ddr.reads), bytes(static_cast<std::int64_t>(ddr.read_bytes)), grouped(ddr.writes),
+                       bytes(static_cast<std::int64_t>(ddr.write_bytes)), grouped(ddr.sum.row_hits),
+                       grouped(ddr.sum.row_misses), grouped(ddr.sum.refreshes()));
 }
 
 std::string losses_text(const RunReport& report) {

@@ -217,10 +217,10 @@ private:
             "interconnect", interconnect.busy_cycles, {{"port", interconnect.stall_port_cycles}}, 0, edges_};
         ports.idle = idle_of(ports);
         report_.blocks.push_back(std::move(ports));
-        const DramController::Stats& dram = machine_.dram->stats();
+        const DramStats dram = machine_.dram->sum_of_channels();
         BlockAccount memory{"dram",
                             dram.busy_cycles,
-                            {{"refresh", dram.stall_refresh_cycles}},
+                            {{"dram", dram.stall_timing_cycles}, {"refresh", dram.stall_refresh_cycles}},
                             0,
                             memory_edges() * static_cast<std::uint64_t>(config_.dram.channels)};
         memory.idle = idle_of(memory);
@@ -239,7 +239,7 @@ private:
         use.engine = ratio(engine_busy_, total * engines);
         use.vector = ratio(vector_busy_, total * config_.vector.count);
         use.dma = ratio(machine_.dma->stats().cycles.busy, total);
-        use.dram_bus = ratio(machine_.dram->stats().busy_cycles,
+        use.dram_bus = ratio(machine_.dram->sum_of_channels().busy_cycles,
                              static_cast<double>(memory_edges()) * static_cast<double>(config_.dram.channels));
         double ports = 0;
         for (const RamGeometry& ram : program_.rams) {
@@ -254,7 +254,11 @@ private:
         report_.ddr.writes = dram.num_writes;
         report_.ddr.read_bytes = dram.read_bytes;
         report_.ddr.write_bytes = dram.written_bytes;
-        report_.ddr.refreshes = machine_.dram->num_refreshes(last_ps());
+        report_.ddr.memory_cycles = memory_edges();
+        report_.ddr.sum = machine_.dram->sum_of_channels();
+        for (std::size_t i = 0; i < machine_.dram->num_channels(); ++i) {
+            report_.ddr.channels.push_back(machine_.dram->channel_stats(i));
+        }
     }
 
     void add_links() {
@@ -279,6 +283,7 @@ private:
             ram_written += machine_.ram_stats(RamId{i}).num_words_written;
         }
         const auto& dram = machine_.dram->stats();
+        const DramStats channels = machine_.dram->sum_of_channels();
         report_.links = {
             {"words_read", ram_read, read},
             {"words_written", written, ram_written},
@@ -286,6 +291,7 @@ private:
             {"port_grants", machine_.interconnect->num_requests_received(), machine_.interconnect->stats().num_grants},
             {"dram_read_bytes", dram.read_bytes, machine_.dma->stats().read_bytes},
             {"dram_written_bytes", machine_.dma->stats().written_bytes, dram.written_bytes},
+            {"dram_channel_bytes", dram.read_bytes + dram.written_bytes, channels.read_bytes + channels.written_bytes},
             {"kernels", machine_.sequencer->stats().num_issued, machine_.sequencer->stats().num_kernels},
         };
     }

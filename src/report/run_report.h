@@ -9,6 +9,7 @@
 #include "contraflow/config.h"
 #include "contraflow/dataset.h"
 #include "contraflow/simulation.h"
+#include "dram/dram_stats.h"
 #include "report/bounds.h"
 #include "report/estimates.h"
 #include "report/memory_report.h"
@@ -72,9 +73,11 @@ struct Utilisation {
 };
 
 struct DdrReport {
-    std::uint64_t reads = 0, writes = 0;  // requests (AXI bursts)
+    std::uint64_t reads = 0, writes = 0;  // transactions (AXI bursts)
     std::uint64_t read_bytes = 0, write_bytes = 0;
-    std::uint64_t refreshes = 0;
+    std::uint64_t memory_cycles = 0;  // of each channel
+    std::vector<DramStats> channels;
+    DramStats sum;  // of the channels
 };
 
 struct HostReport {

@@ -57,8 +57,8 @@ public:
     std::vector<std::vector<unsigned char>> buffers_;
 
 private:
-    tlm::tlm_sync_enum respond(tlm::tlm_generic_payload& payload, tlm::tlm_phase&, sc_core::sc_time&) {
-        done_ps.push_back(sc_core::sc_time_stamp().value());
+    tlm::tlm_sync_enum respond(tlm::tlm_generic_payload& payload, tlm::tlm_phase&, sc_core::sc_time& delay) {
+        done_ps.push_back((sc_core::sc_time_stamp() + delay).value());
         payload.release();
         return tlm::TLM_COMPLETED;
     }
@@ -75,17 +75,19 @@ private:
     sc_core::sc_event send_event_;
 };
 
+// DDR4-2400's cycles at 1 GHz, 1 MB, no time on the way.
 DramConfig memory_of_1ghz() {
     DramConfig config;
     config.clock_hz = 1'000'000'000;
+    config.rows = 8;
     config.channel_bytes = 1 << 20;
-    config.nRCD = 10;
-    config.nCL = 15;
-    config.nCWL = 9;
+    config.controller_ns = 0;
     config.nREFI = 5000;
-    config.nRFC = 100;
     return config;
 }
+
+constexpr std::uint64_t kOpen = 17 + 17 + 4;  // nRCD + nCL + BL/2: after the first command
+constexpr std::uint64_t kHit = 17 + 4;
 
 struct Bench {
     ClockDomain clk;
@@ -101,42 +103,65 @@ struct Bench {
 
 }  // namespace
 
-TEST_CASE("a read is done nRCD + nCL + BL/2 cycles after the edge that takes it") {
-    for (const RunMode run_mode : {RunMode::Clocked}) {
-        Bench bench(run_mode);
-        bench.initiator.schedule({{2'000'500, 0}});
-        sc_core::sc_start(sc_core::sc_time(10, sc_core::SC_US));
-        // Sent at 2000.5 ns, taken at edge 2001, done at 2001 + 10 + 15 + 4.
-        CHECK(bench.initiator.done_ps == std::vector<std::uint64_t>{2'030'000});
-        CHECK(bench.dram.stats().num_reads == 1);
-        CHECK(bench.dram.stats().read_bytes == 64);
+TEST_CASE("a read is done 1 + nRCD + nCL + BL/2 cycles after the edge that takes it") {
+    Bench bench(RunMode::Clocked);
+    bench.initiator.schedule({{2'000'500, 0}});
+    sc_core::sc_start(sc_core::sc_time(4, sc_core::SC_US));
+    // Sent at 2000.5 ns, taken at edge 2001, its first command at 2002.
+    CHECK(bench.initiator.done_ps == std::vector<std::uint64_t>{(2002 + kOpen) * 1000});
+    CHECK(bench.dram.stats().num_reads == 1);
+    CHECK(bench.dram.stats().read_bytes == 64);
+    CHECK(bench.dram.channel_stats(0).row_misses == 1);
+}
+
+TEST_CASE("a request sent at an edge is taken by the next one, controller_ns later") {
+    DramConfig config = memory_of_1ghz();
+    config.controller_ns = 57;
+    Bench bench(RunMode::Leap, config);
+    bench.initiator.schedule({{2'000'000, 0}});
+    sc_core::sc_start(sc_core::sc_time(4, sc_core::SC_US));
+    // Half of 57 ns before: taken at the first edge after 2028.5. The other half is in the response's delay.
+    CHECK(bench.initiator.done_ps == std::vector<std::uint64_t>{(2030 + kOpen) * 1000 + 28'500});
+}
+
+TEST_CASE("a long transaction is served burst by burst") {
+    {
+        Bench bench(RunMode::Leap);
+        bench.initiator.schedule({{2'000'000, 0, 512}, {2'000'100, 4096, 64}, {2'200'000, 0, 64, true}});
+        sc_core::sc_start(sc_core::sc_time(4, sc_core::SC_US));
+        // Mapping B: eight bursts over four bank groups, one activate each, nRRD_S apart; the two of a group nCCD_L
+        // apart at least, all nCCD_S; the ninth is a hit of the first group's row.
+        CHECK(bench.initiator.done_ps == std::vector<std::uint64_t>{(2002 + kOpen + 7 * 4) * 1000,
+                                                                    (2002 + kOpen + 8 * 4) * 1000,
+                                                                    (2202 + 12 + 4) * 1000});
+        const DramStats& stats = bench.dram.channel_stats(0);
+        CHECK(stats.busy_cycles == 10 * 4);
+        CHECK(stats.row_misses == 4);
+        CHECK(stats.row_hits == 6);
+        CHECK(stats.read_bytes == 512 + 64);
+        CHECK(stats.written_bytes == 64);
     }
 }
 
-TEST_CASE("a request sent at an edge is taken by the next one") {
-    Bench bench(RunMode::Leap);
-    bench.initiator.schedule({{2'000'000, 0}});
-    sc_core::sc_start(sc_core::sc_time(10, sc_core::SC_US));
-    CHECK(bench.initiator.done_ps == std::vector<std::uint64_t>{2'030'000});
-}
-
-TEST_CASE("requests queue behind the data bus and a write waits nCWL") {
-    Bench bench(RunMode::Leap);
-    bench.initiator.schedule({{2'000'000, 0, 512}, {2'000'100, 4096, 64}, {2'100'000, 0, 64, true}});
-    sc_core::sc_start(sc_core::sc_time(10, sc_core::SC_US));
-    // 512 bytes are 8 bursts of 4 cycles: first data at 2026, done at 2058; the next 64 bytes follow.
-    CHECK(bench.initiator.done_ps == std::vector<std::uint64_t>{2'058'000, 2'062'000, 2'101'000 + 19'000 + 4'000});
-    CHECK(bench.dram.stats().busy_cycles == 32 + 4 + 4);
-}
-
-TEST_CASE("a transfer that would meet a refresh starts after it") {
+TEST_CASE("a read that arrives when a refresh falls due waits for it") {
     Bench bench(RunMode::Clocked);
-    bench.initiator.schedule({{4'980'000, 0}});
-    sc_core::sc_start(sc_core::sc_time(10, sc_core::SC_US));
-    // Data would begin at 4981 + 25 = 5006, within the refresh of 5000 to 5099: it begins at 5100 + 25.
-    CHECK(bench.initiator.done_ps == std::vector<std::uint64_t>{5'129'000});
-    CHECK(bench.dram.stats().stall_refresh_cycles == 5125 - 5006);
-    CHECK(bench.dram.num_refreshes(sc_core::sc_time_stamp().value()) == 2);
+    bench.initiator.schedule({{4'600'000, 0}, {4'999'000, 256}});
+    sc_core::sc_start(sc_core::sc_time(6, sc_core::SC_US));
+    // Taken at edge 5000; precharge 5000, refresh 5017, activate 5437.
+    CHECK(bench.initiator.done_ps.back() == (5000 + 17 + 420 + kOpen) * 1000);
+    CHECK(bench.dram.channel_stats(0).stall_refresh_cycles == 17 + 420);
+    CHECK(bench.dram.channel_stats(0).refreshes() == 1);
+}
+
+TEST_CASE("channels take turns and serve side by side") {
+    DramConfig config = memory_of_1ghz();
+    config.channels = 2;
+    Bench bench(RunMode::Leap, config);
+    bench.initiator.schedule({{2'000'000, 256, 512}});
+    sc_core::sc_start(sc_core::sc_time(4, sc_core::SC_US));
+    CHECK(bench.initiator.done_ps == std::vector<std::uint64_t>{(2002 + kOpen + 3 * 4) * 1000});
+    CHECK(bench.dram.channel_stats(0).read_bytes == 256);
+    CHECK(bench.dram.channel_stats(1).read_bytes == 256);
 }
 
 TEST_CASE("what was written is read back, also through the host's side") {

@@ -35,6 +35,7 @@ Config small_machine() {
     config.device.name = "test";
     config.device.bram36 = config.device.available_bram36 = 100000;
     config.device.available_luts = 1000000;
+    config.dram.rows = 8;
     config.dram.channel_bytes = 1 << 20;
     return config;
 }

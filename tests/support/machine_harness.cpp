@@ -99,6 +99,27 @@ private:
         requests_sent_ += stats.num_requests;
     }
 
+    void channel(const DramStats& stats) {
+        for (const std::uint64_t commands : stats.commands) {
+            add("commands", commands);
+        }
+        add("channel reads", stats.reads);
+        add("channel writes", stats.writes);
+        add("channel bytes read", stats.read_bytes);
+        add("channel bytes written", stats.written_bytes);
+        add("row hits", stats.row_hits);
+        add("row misses", stats.row_misses);
+        add("row conflicts", stats.row_conflicts);
+        add("bus busy", stats.busy_cycles);
+        add("refresh stall", stats.stall_refresh_cycles);
+        add("timing stall", stats.stall_timing_cycles);
+        add("full stall", stats.stall_full_cycles);
+        add("queueing", stats.queueing_cycles);
+        add("service", stats.service_cycles);
+        add("longest read", stats.latency.max());
+        require_equal("hits and misses", stats.row_hits + stats.row_misses, stats.reads + stats.writes);
+    }
+
     void blocks() {
         for (const auto& engine : machine().engines) {
             unit(engine->basename(), engine->stats());
@@ -126,8 +147,12 @@ private:
         add("writes", dram.num_writes);
         add("bytes read", dram.read_bytes);
         add("bytes written", dram.written_bytes);
-        add("busy", dram.busy_cycles);
-        add("refresh stall", dram.stall_refresh_cycles);
+        for (std::size_t i = 0; i < machine().dram->num_channels(); ++i) {
+            channel(machine().dram->channel_stats(i));
+        }
+        const DramStats sum = machine().dram->sum_of_channels();
+        require_equal("bytes read and the channels'", dram.read_bytes, sum.read_bytes);
+        require_equal("bytes written and the channels'", dram.written_bytes, sum.written_bytes);
         require_equal("bytes read and the DMA's", dram.read_bytes, dma.read_bytes);
         require_equal("bytes written and the DMA's", dram.written_bytes, dma.written_bytes);
 

@@ -195,8 +195,8 @@ private:
         }
         if (chance(60)) {
             set("dram.file",
-                one_of<std::string>({"memories/ddr3_1600.ini", "memories/ddr4_2400.ini", "memories/ddr4_3200.ini",
-                                     "memories/hbm2.ini", "memories/lpddr4_3200.ini"}));
+                one_of<std::string>({"memories/ddr3-1600.ini", "memories/ddr4-2400.ini", "memories/ddr4-3200.ini",
+                                     "memories/hbm2-u50.ini", "memories/lpddr4-3200.ini"}));
         }
         maybe_set(30, "dram.channels", 1, 4);
     }

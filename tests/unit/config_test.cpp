@@ -128,6 +128,12 @@ TEST_CASE("a key's binding changes exactly its own value") {
         if (key.name == "policy") {
             value = "serial";
         }
+        if (key.name == "interleave_bytes") {
+            value = "1024";
+        }
+        if (key.name == "mapping") {
+            value = "A";
+        }
         Config config;
         REQUIRE_NOTHROW(key.set(config, value));
         for (const config::Key& other : config::design_keys()) {
@@ -465,7 +471,7 @@ TEST_CASE("a device beside the design is found before the project's, and brings 
 }
 
 TEST_CASE("dram.file overrides the memory of the device") {
-    const Config config = loaded("[dram]\nfile = memories/ddr3_1600.ini\nchannels = 2\n");
+    const Config config = loaded("[dram]\nfile = memories/ddr3-1600.ini\nchannels = 2\n");
     CHECK(config.dram.clock_hz == 800'000'000);
     CHECK(config.dram.channels == 2);
     CHECK(config.device.luts == 871'680);
@@ -481,7 +487,7 @@ TEST_CASE("a device or memory that is not there is answered with the ones that a
               .front()
               .find("--dram.file=hbm: no file \"hbm\" in the working directory or in the project's configs; expected a "
                     "path or "
-                    "one of memories/ddr3_1600.ini, ") == 0);
+                    "one of memories/ddr3-1600.ini, ") == 0);
 }
 
 TEST_CASE("problems in a device file name the device file") {
@@ -507,7 +513,7 @@ TEST_CASE("problems in a device file name the device file") {
           Lines{at + ": device.urams: is missing; expected 0 to 100000000 (blocks)"});
     CHECK(lines_of(changed("available_luts = 743898", "available_luts = 871681")) ==
           Lines{at + ":12: device.available_luts: 871681 is more than the chip has; expected at most luts = 871680"});
-    CHECK(lines_of(changed("memories/hbm2.ini", "memories/hbm9.ini"))
+    CHECK(lines_of(changed("memories/hbm2-u50.ini", "memories/hbm9.ini"))
               .front()
               .find(at + ": device.memory: no file \"memories/hbm9.ini\" beside the device") == 0);
     CHECK(lines_of("").front() == at + ": is empty; expected an INI file");
@@ -515,7 +521,7 @@ TEST_CASE("problems in a device file name the device file") {
 
 TEST_CASE("problems in a memory file name the memory file") {
     const test::TemporaryFolder folder;
-    std::string text = content_of(source_file("configs/memories/ddr4_2400.ini"));
+    std::string text = content_of(source_file("configs/memories/ddr4-2400.ini"));
     text.replace(text.find("nCCD_L = 6"), 10, "nCCD_L = 3");
     text.replace(text.find("nREFI = 9360"), 12, "nREFI = 400");
     const std::string memory = folder.write("m.ini", text);
@@ -524,9 +530,9 @@ TEST_CASE("problems in a memory file name the memory file") {
         FAIL("accepted");
     } catch (const ConfigError& error) {
         CHECK(error.lines() ==
-              Lines{memory + ":14: dram.nCCD_L: 3 is shorter than nCCD_S = 4; expected at least as much",
-                    memory + ":15: dram.nREFI: 400 leaves no time for accesses between refreshes; expected more than "
-                             "nRFC + nRCD + nCL + nRP = 471"});
+              Lines{memory + ":28: dram.nCCD_L: 3 is shorter than nCCD_S = 4; expected at least as much",
+                    memory + ":41: dram.nREFI: 400 leaves no time for accesses between refreshes; expected more than "
+                             "nRPab + nRFC + nRCD + the longest recovery = 497"});
     }
 }
 
@@ -602,7 +608,7 @@ TEST_CASE("the configuration as JSON has numbers, lists and words in sections, a
     CHECK(json["schedule"]["split"] == true);
     CHECK(json["train"]["lr"] == 0.005);
     CHECK(json["device"]["file"] == "devices/u50.ini");
-    CHECK(json["dram"]["file"] == "memories/hbm2.ini");
+    CHECK(json["dram"]["file"] == "memories/hbm2-u50.ini");
     CHECK_FALSE(json.contains("mode"));
 }
 
