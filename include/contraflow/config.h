@@ -44,6 +44,13 @@ struct TtmConfig {
     std::vector<int> hidden_modes{12, 8, 8};
 };
 
+// Forces how contractions lie on the PEs.
+struct MappingRule {
+    std::string pattern;                  // of kernel names; * and ? as in file names
+    bool transposed = false;              // form "cols": the output's columns run down the PE rows; "rows": its rows
+    int rows = 0, cols = 0, batches = 0;  // outputs side by side in a PE; 0: chosen
+};
+
 struct EngineConfig {
     int count = 4;
     int rows = 8;
@@ -53,6 +60,7 @@ struct EngineConfig {
     int multiply_latency_cycles = 2;
     int add_latency_cycles = 3;
     int broadcast_latency_cycles = 1;  // operand register from bank output to the PE row or column
+    std::vector<MappingRule> mapping;  // the first that matches a kernel's name counts
 };
 
 struct VectorConfig {

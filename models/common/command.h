@@ -84,10 +84,13 @@ struct AccessTable {
 };
 
 // How a contraction's outputs lie on the PEs. A gang of gang_rows x gang_cols engines works in lockstep as one array of
-// (gang_rows * R) x (gang_cols * C) PEs; every PE holds row_interleave x col_interleave outputs at a time.
-// Output row i of a tile: ((slot * gang_rows) + engine row) * R + PE row; columns alike.
+// (gang_rows * r) x (gang_cols * c) PEs, of which each engine lends its first r = pe_rows rows and c = pe_cols columns;
+// every PE holds row_interleave x col_interleave outputs at a time. Output row i of a tile:
+// ((slot * gang_rows) + engine row) * r + PE row; columns alike. Small tiles on a part of a large array overlap their
+// write-back with the next tile where one large tile could not.
 struct TileMapping {
-    bool transposed = false;  // PE rows carry the output's columns
+    bool transposed = false;       // PE rows carry the output's columns
+    int pe_rows = 0, pe_cols = 0;  // of each engine; 0: all
     int gang_rows = 1, gang_cols = 1;
     int row_interleave = 1, col_interleave = 1;
     int batch_interleave = 1;  // and of that many batches

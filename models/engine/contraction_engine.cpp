@@ -189,10 +189,8 @@ void ContractionEngine::start_kernel(const KernelStart& start) {
     tokens_.clear();
     const TileMapping& mapping = timing_->mapping();
     const int member = config_.index - start.gang_first;
-    own_rows_ = {std::int64_t{member / mapping.gang_cols} * config_.engine.rows, config_.engine.rows,
-                 timing_->gang_rows()};
-    own_cols_ = {std::int64_t{member % mapping.gang_cols} * config_.engine.cols, config_.engine.cols,
-                 timing_->gang_cols()};
+    own_rows_ = {member / mapping.gang_cols * timing_->pe_rows(), timing_->pe_rows(), timing_->gang_rows()};
+    own_cols_ = {member % mapping.gang_cols * timing_->pe_cols(), timing_->pe_cols(), timing_->gang_cols()};
     if (config_.values && follows_steps()) {
         values_.start(*command_, *timing_, own_rows_, own_cols_);
     }

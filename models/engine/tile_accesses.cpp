@@ -87,7 +87,7 @@ void TileAccesses::list_write(const Tile& tile, const Tokens& tokens, AccessCoun
             const std::int64_t col_end = std::min(col_begin + gang_cols(), tile.col_begin + tile.cols);
             for (std::int64_t slot_row = 0; slot_row < tile.row_slots; ++slot_row) {
                 const std::int64_t first_row = slot_row * gang_rows();
-                for (std::int64_t row = first_row; row < std::min(first_row + engine_.rows, tile.rows); ++row) {
+                for (std::int64_t row = first_row; row < std::min(first_row + pe_rows(), tile.rows); ++row) {
                     beat_ports_.clear();
                     list_beat(own, token, row, col_begin, col_end, at, counter, accesses);
                     at += beat_ports_.cycles();
@@ -108,9 +108,9 @@ void TileAccesses::list_beat(const Tile& tile, std::int32_t token, std::int64_t 
         }
         const std::vector<std::int32_t>& table = view_.rows_of(*access);
         beat_rows_.clear();
-        for (std::int64_t i = 0; i < mapping_.gang_rows && row + i * engine_.rows < tile.rows; ++i) {
+        for (std::int64_t i = 0; i < mapping_.gang_rows && row + i * pe_rows() < tile.rows; ++i) {
             beat_rows_.push_back(
-                static_cast<std::int32_t>(AccessTable::at(table, tile.row_begin + row + i * engine_.rows)));
+                static_cast<std::int32_t>(AccessTable::at(table, tile.row_begin + row + i * pe_rows())));
         }
         const RamGeometry& ram = rams_[index_of(access->ram)];
         const AccessCost cost =

@@ -200,7 +200,7 @@ WriteCost TileCosts::slot_write(const Tile& tile, std::int32_t token, std::int64
     }
     WriteCost total;
     WriteCost beat_cost;
-    for (std::int64_t row = first_row; row < std::min(first_row + engine_.rows, tile.rows); ++row) {
+    for (std::int64_t row = first_row; row < std::min(first_row + pe_rows(), tile.rows); ++row) {
         bool changed = false;
         for (std::size_t i = 0; i < operands.size(); ++i) {
             changed = (operands[i]->present && move_to(beat_[i], *operands[i], tile, token, row)) || changed;
@@ -233,8 +233,8 @@ bool TileCosts::move_to(BeatRows& beat, const AccessTable& access, const Tile& t
     const std::vector<std::int32_t>& table = view_.rows_of(access);
     const std::int64_t first = AccessTable::at(table, tile.row_begin + row);
     next_rows_.clear();
-    for (std::int64_t i = 0; i < mapping_.gang_rows && row + i * engine_.rows < tile.rows; ++i) {
-        const std::int64_t offset = AccessTable::at(table, tile.row_begin + row + i * engine_.rows);
+    for (std::int64_t i = 0; i < mapping_.gang_rows && row + i * pe_rows() < tile.rows; ++i) {
+        const std::int64_t offset = AccessTable::at(table, tile.row_begin + row + i * pe_rows());
         next_rows_.push_back(static_cast<std::int32_t>(offset - first));
     }
     const std::int64_t residue = (base_of(access, tile, token) + first) % lanes_of(access);
@@ -392,6 +392,31 @@ const WriteCost& TileTiming::write(const Tile& tile, const Tokens& tokens) {
         writes_[known] = compute_write(tile, tokens);
     }
     return writes_[known];
+}
+
+std::uint64_t TileTiming::kernel_cycles() {
+    constexpr std::uint64_t kFirstStream = 3;  // edges from the command to the first operands
+    constexpr std::uint64_t kBurst = 2;        // edges between two grants of a burst's kind, at least
+    std::uint64_t begin = kFirstStream;        // of the tile's stream
+    std::uint64_t array_free = 0;
+    std::array<std::uint64_t, 2> buffer_free{};  // edge at which the burst that empties a buffer lets go of it
+    std::uint64_t write_begin = 0;
+    std::uint64_t write_cycles = 0;
+    const std::int64_t tiles = num_tiles();
+    for (std::int64_t t = 0; t < tiles; ++t) {
+        const Tile tile = this->tile(t);
+        std::uint64_t& own_buffer = buffer_free[static_cast<std::size_t>(t % 2)];
+        if (t > 0) {
+            begin = std::max({array_free, begin + kBurst, own_buffer});
+        }
+        const StreamCost& cost = stream(tile, {});
+        array_free = begin + cost.cycles + cost.fold;
+        const std::uint64_t sums = array_free - 1 + pipeline_cycles();
+        write_begin = t == 0 ? sums : std::max(sums, write_begin + std::max(write_cycles, kBurst));
+        write_cycles = write(tile, {}).cycles;
+        own_buffer = write_begin + std::max(write_cycles, kBurst);
+    }
+    return write_begin + write_cycles + (bursts_end_in_memory() ? 1 : write_latency_cycles());
 }
 
 std::uint64_t TileTiming::step_cycles(const Tile& tile, const Tokens& tokens, std::int64_t k) {

@@ -115,8 +115,11 @@ public:
     // Batches may add to what the batch before wrote (outputs that tokens select, sums over batches): then a batch's
     // part of a write burst ends when its last word is in memory.
     [[nodiscard]] bool bursts_end_in_memory() const { return bursts_end_in_memory_; }
-    [[nodiscard]] std::int64_t gang_rows() const { return std::int64_t{mapping_.gang_rows} * engine_.rows; }
-    [[nodiscard]] std::int64_t gang_cols() const { return std::int64_t{mapping_.gang_cols} * engine_.cols; }
+    // PEs in use: of one engine, and of the gang.
+    [[nodiscard]] std::int64_t pe_rows() const { return mapping_.pe_rows > 0 ? mapping_.pe_rows : engine_.rows; }
+    [[nodiscard]] std::int64_t pe_cols() const { return mapping_.pe_cols > 0 ? mapping_.pe_cols : engine_.cols; }
+    [[nodiscard]] std::int64_t gang_rows() const { return mapping_.gang_rows * pe_rows(); }
+    [[nodiscard]] std::int64_t gang_cols() const { return mapping_.gang_cols * pe_cols(); }
 
 protected:
     struct FetchCost {                                 // of one step
@@ -191,6 +194,9 @@ public:
 
     [[nodiscard]] const StreamCost& stream(const Tile& tile, const Tokens& tokens);
     [[nodiscard]] const WriteCost& write(const Tile& tile, const Tokens& tokens);
+    // Cycles of the kernel run alone, token ids apart: the recurrence of docs/timing.md, "Engine". REQUIRES: no ports
+    // are shared with others.
+    [[nodiscard]] std::uint64_t kernel_cycles();
     // Cycles of one step, for stepping.
     [[nodiscard]] std::uint64_t step_cycles(const Tile& tile, const Tokens& tokens, std::int64_t k);
 

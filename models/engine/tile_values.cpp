@@ -148,6 +148,9 @@ void TileValues::execute_slot(std::int64_t k, std::int64_t i, std::int64_t row_s
 
 float TileValues::sum(std::size_t buffer, std::int64_t i, std::int64_t partial, std::int64_t row_slot,
                       std::int64_t col_slot, std::int64_t pe_row, std::int64_t pe_col) const {
+    if (pe_row >= rows_.width || pe_col >= cols_.width) {
+        return 0;  // the mapping leaves this PE out
+    }
     const std::int64_t row = row_slot * rows_.width + pe_row;
     const std::int64_t col = col_slot * cols_.width + pe_col;
     if (row >= static_cast<std::int64_t>(row_offsets_.size()) ||

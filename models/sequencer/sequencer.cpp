@@ -90,6 +90,7 @@ void Sequencer::start_step(const Doorbell& doorbell) {
     issue_allowed_ = cycle() + static_cast<Cycle>(config_.sequencer.decode_cycles);
     blocked_ = false;
     open_.clear();
+    complete_.assign(config_.program->kernels.size(), false);
     const auto& kernels = config_.program->kernels;
     for (std::uint32_t kernel = 0; kernel < kernels.size(); ++kernel) {
         open_.push_back(static_cast<std::uint32_t>(kernels[kernel].dependences.size()));
@@ -135,6 +136,7 @@ void Sequencer::complete(const KernelDone& done) {
     totals.cycles += record.end - record.start;
     totals.macs += record.macs;
     occupy(record, false);
+    complete_[done.kernel] = true;
     for (const std::uint32_t dependent : dependents_[done.kernel]) {
         if (--open_[dependent] == 0) {
             insert_ready(dependent);
@@ -258,9 +260,20 @@ std::string Sequencer::state_text() const {
     if (!active_) {
         return "idle";
     }
-    return "step " + std::to_string(step_) + ": " + std::to_string(completed_) + "/" +
-           std::to_string(config_.program->kernels.size()) + " kernels complete, " + std::to_string(units_.running) +
-           " running, " + std::to_string(ready_.size()) + " ready";
+    const auto& kernels = config_.program->kernels;
+    std::string text = "step " + std::to_string(step_) + ": " + std::to_string(completed_) + "/" +
+                       std::to_string(kernels.size()) + " kernels complete, " + std::to_string(units_.running) +
+                       " running, " + std::to_string(ready_.size()) + " ready";
+    // The first kernel in program order that waits for others, and for which.
+    const auto waiting = std::find_if(open_.begin(), open_.end(), [](std::uint32_t open) { return open > 0; });
+    if (waiting != open_.end()) {
+        const KernelCommand& kernel = kernels[static_cast<std::size_t>(waiting - open_.begin())];
+        text += ", " + kernel.name + " waits for";
+        for (const std::uint32_t dependence : kernel.dependences) {
+            text += complete_[dependence] ? "" : " " + kernels[dependence].name;
+        }
+    }
+    return text;
 }
 
 }  // namespace contraflow

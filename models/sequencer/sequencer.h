@@ -121,6 +121,7 @@ private:
 
     std::vector<std::vector<std::uint32_t>> dependents_;  // kernels that wait for a kernel
     std::vector<std::uint32_t> open_;                     // open dependences of each kernel
+    std::vector<bool> complete_;                          // kernels of the present step
     ReadyKernels ready_;
     std::unique_ptr<IssuePolicyIf> policy_;
     std::vector<std::size_t> record_of_;  // record of each kernel of the present step

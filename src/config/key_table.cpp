@@ -47,7 +47,8 @@ Key make_key(Binding<Value> member, std::function<Value(const std::string&)> par
     key.set = [=](Config& config, const std::string& text) { member(config) = parse(text); };
     key.text = [=](Config config) { return print(member(config)); };
     key.json = [=](Config config) -> nlohmann::json {
-        if constexpr (std::is_enum_v<Value> || std::is_same_v<Value, std::vector<TensorRule>>) {
+        if constexpr (std::is_enum_v<Value> || std::is_same_v<Value, std::vector<TensorRule>> ||
+                      std::is_same_v<Value, std::vector<MappingRule>>) {
             return print(member(config));
         } else {
             return member(config);
@@ -157,6 +158,12 @@ public:
         key.json = [=](Config config) -> nlohmann::json { return address_order_text(member(config)); };
         return add(std::move(key), name, "list", "",
                    "A, B, or each of ro, ra, bg, ba, co once or cut into parts as co:3", meaning);
+    }
+
+    Section& mapping_rules(const char* name, const char* meaning, Binding<std::vector<MappingRule>> member) {
+        return add(make_key<std::vector<MappingRule>>(member, parse_mapping_rules, mapping_rules_text), name, "rules",
+                   "", "pattern:rows or pattern:cols, each with or without /RxC or /RxCxB, comma-separated, or empty",
+                   meaning);
     }
 
     // Text of any kind; `type` says of what. Empty text only where the default is empty.
@@ -318,6 +325,11 @@ KeyTable build_design_keys() {
         .whole("partial_sums", "accumulators", 1, 1024,
                "accumulators per output, contraction index mod count, added in order at the end",
                MEMBER(engine.partial_sums))
+        .mapping_rules("mapping",
+                       "forces the mapping of contractions by kernel name, the first that matches: which of the "
+                       "output's indices runs down the PE rows and, after a slash, the outputs side by side in a PE, "
+                       "rows x columns x batches",
+                       MEMBER(engine.mapping))
         .whole("multiply_latency_cycles", "cycles", 1, kMaxLatencyCycles, "FP32 multiplier, operands to product",
                MEMBER(engine.multiply_latency_cycles))
         .whole("add_latency_cycles", "cycles", 1, kMaxLatencyCycles, "FP32 adder, operands to sum",

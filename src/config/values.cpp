@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <sstream>
 #include <system_error>
 
 namespace contraflow::config {
@@ -140,6 +142,53 @@ std::string trimmed(const std::string& text) {
         return {};
     }
     return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
+}
+
+std::vector<MappingRule> parse_mapping_rules(const std::string& text) {
+    std::vector<MappingRule> rules;
+    std::istringstream entries(text);
+    for (std::string entry; std::getline(entries, entry, ',');) {
+        const auto begin = entry.find_first_not_of(' ');
+        entry = begin == std::string::npos ? "" : entry.substr(begin, entry.find_last_not_of(' ') + 1 - begin);
+        const std::size_t colon = entry.rfind(':');
+        if (colon == std::string::npos || colon == 0) {
+            throw BadValue('"' + entry + "\" has no pattern and form");
+        }
+        MappingRule rule;
+        rule.pattern = entry.substr(0, colon);
+        const std::string form = entry.substr(colon + 1);
+        const std::size_t slash = form.find('/');
+        const std::string index = form.substr(0, slash);
+        if (index != "rows" && index != "cols") {
+            throw BadValue('"' + form + "\" is no form");
+        }
+        rule.transposed = index == "cols";
+        if (slash != std::string::npos) {
+            std::string counts = form.substr(slash + 1);
+            std::replace(counts.begin(), counts.end(), 'x', ',');
+            const std::vector<int> numbers = parse_whole_list(counts, 1, 1024);
+            if (numbers.size() < 2 || numbers.size() > 3) {
+                throw BadValue('"' + form + "\" is no form");
+            }
+            rule.rows = numbers[0];
+            rule.cols = numbers[1];
+            rule.batches = numbers.size() == 3 ? numbers[2] : 1;
+        }
+        rules.push_back(rule);
+    }
+    return rules;
+}
+
+std::string mapping_rules_text(const std::vector<MappingRule>& rules) {
+    std::string text;
+    for (const MappingRule& rule : rules) {
+        text += (text.empty() ? "" : ",") + rule.pattern + (rule.transposed ? ":cols" : ":rows");
+        if (rule.rows > 0) {
+            text +=
+                '/' + std::to_string(rule.rows) + 'x' + std::to_string(rule.cols) + 'x' + std::to_string(rule.batches);
+        }
+    }
+    return text;
 }
 
 }  // namespace contraflow::config

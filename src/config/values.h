@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "contraflow/config.h"
+
 namespace contraflow::config {
 
 // What is wrong with a value, without saying where it stood or what would be right, e.g. `"8x" is not a whole number`.
@@ -28,5 +30,9 @@ public:
 
 // Without white space (blank, tab, carriage return) at both ends.
 [[nodiscard]] std::string trimmed(const std::string& text);
+
+// "*.fwd.T:cols,encoder.0.*:rows/1x4": docs/keys.md, engine.mapping.
+[[nodiscard]] std::vector<MappingRule> parse_mapping_rules(const std::string& text);
+[[nodiscard]] std::string mapping_rules_text(const std::vector<MappingRule>& rules);
 
 }  // namespace contraflow::config

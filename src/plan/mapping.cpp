@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <unordered_map>
 #include <utility>
 
 #include "common/integer_math.h"
@@ -63,46 +64,99 @@ struct Cut {
 struct Candidate {
     TileMapping mapping;
     std::int64_t tiles = 1;
-    TileLoad full, last;     // if no bank ever conflicts
-    std::int64_t bound = 0;  // cycles with those: no prediction is below it
+    TileLoad full, last;      // if no bank ever conflicts
+    std::int64_t cycles = 0;  // with those; once predicted, with the conflicts of the first tile
+    bool predicted = false;
 };
 
 class CandidateList {
 public:
     CandidateList(const EngineConfig& engine, const std::vector<RamGeometry>& rams, const ContractionCommand& command,
-                  const Latencies& latencies)
-        : engine_(engine), rams_(rams), command_(command), latencies_(latencies) {}
+                  const Latencies& latencies, const MappingRule* rule)
+        : engine_(engine), rams_(rams), command_(command), latencies_(latencies), rule_(rule) {}
 
-    // All mappings on a gang of this size: no more slots than the output has work for.
-    std::vector<Candidate>& of(int gang) {
+    // All mappings on a gang of this size that use whole engines, as far as the output reaches: no more slots than it
+    // has work for.
+    std::vector<Candidate>& whole(int gang) {
         candidates_.clear();
-        for (const bool transposed : {false, true}) {
-            const ArrayView view(command_, transposed);
-            for (int gang_rows = 1; gang_rows <= gang; ++gang_rows) {
-                if (gang % gang_rows == 0) {
-                    add(view, transposed, gang_rows, gang / gang_rows);
+        limit_ = std::numeric_limits<std::int64_t>::max();
+        for_each_array(gang, [&](const Array& array) { add(array, array.most_rows, array.most_cols); });
+        return candidates_;
+    }
+
+    // Those that use a part of each engine and take less than `limit` cycles if no bank ever conflicts.
+    std::vector<Candidate>& parts(int gang, std::int64_t limit) {
+        candidates_.clear();
+        limit_ = limit;
+        for_each_array(gang, [&](const Array& array) {
+            const bool all = std::int64_t{array.most_rows} * array.most_cols <= kMostParts;
+            // Of a very large array only sizes that fill the last slot best.
+            const auto fewer = [all](int pes, std::int64_t extent, int engines) {
+                const std::int64_t slots = ceil_div(extent, std::int64_t{engines} * pes) + 1;
+                return all ? pes - 1
+                           : static_cast<int>(std::min<std::int64_t>(pes - 1, ceil_div(extent, engines * slots)));
+            };
+            for (int rows = array.most_rows; rows > 0; rows = fewer(rows, array.view.rows, array.gang_rows)) {
+                for (int cols = array.most_cols; cols > 0; cols = fewer(cols, array.view.cols, array.gang_cols)) {
+                    const std::int64_t slots = command_.batch * ceil_div(array.view.rows, array.gang_rows * rows) *
+                                               ceil_div(array.view.cols, array.gang_cols * cols);
+                    if (slots * command_.depth + latencies_.pipeline >= limit) {
+                        break;  // fewer columns take longer still
+                    }
+                    if (rows < array.most_rows || cols < array.most_cols) {
+                        add(array, rows, cols);
+                    }
                 }
             }
-        }
+        });
         return candidates_;
     }
 
 private:
-    void add(const ArrayView& view, bool transposed, int gang_rows, int gang_cols) {
-        cuts(row_cuts_, view.rows, gang_rows, engine_.rows);
-        cuts(col_cuts_, view.cols, gang_cols, engine_.cols);
+    static constexpr std::int64_t kMostParts = 1024;
+
+    // A gang in one orientation and arrangement.
+    struct Array {
+        ArrayView view;
+        bool transposed;
+        int gang_rows, gang_cols;
+        int most_rows, most_cols;  // PEs of an engine that get an output if all are used
+    };
+    template <typename Use>
+    void for_each_array(int gang, Use use) const {
+        for (const bool transposed : {false, true}) {
+            const ArrayView view(command_, transposed);
+            for (int rows = 1; rows <= gang; ++rows) {
+                if (gang % rows == 0) {
+                    const int cols = gang / rows;
+                    const auto most = [](int pes, std::int64_t extent, int engines) {
+                        return static_cast<int>(std::min<std::int64_t>(pes, ceil_div(extent, engines)));
+                    };
+                    use(Array{view, transposed, rows, cols, most(engine_.rows, view.rows, rows),
+                              most(engine_.cols, view.cols, cols)});
+                }
+            }
+        }
+    }
+
+    // All ways to interleave on this part of each engine.
+    void add(const Array& array, int pe_rows, int pe_cols) {
+        const ArrayView& view = array.view;
+        const int gang_rows = array.gang_rows;
+        const int gang_cols = array.gang_cols;
+        cuts(row_cuts_, view.rows, gang_rows, pe_rows);
+        cuts(col_cuts_, view.cols, gang_cols, pe_cols);
         // Memory cycles that a slot's words take at least.
-        const std::int64_t row_fetch = fetch(*view.row_operand, *view.row_table, gang_rows * engine_.rows);
-        const std::int64_t col_fetch = fetch(*view.col_operand, *view.col_table, gang_cols * engine_.cols);
-        const std::int64_t write_col = ceil_div(std::int64_t{gang_cols} * engine_.cols, width_of(command_.out));
-        const std::int64_t write_all =
-            ceil_div(std::int64_t{gang_rows} * gang_cols * engine_.cols, width_of(command_.out));
+        const std::int64_t row_fetch = fetch(*view.row_operand, *view.row_table, gang_rows * pe_rows);
+        const std::int64_t col_fetch = fetch(*view.col_operand, *view.col_table, gang_cols * pe_cols);
+        const std::int64_t write_col = ceil_div(std::int64_t{gang_cols} * pe_cols, width_of(command_.out));
+        const std::int64_t write_all = ceil_div(std::int64_t{gang_rows} * gang_cols * pe_cols, width_of(command_.out));
         const auto load = [&](const Slots& row, const Slots& col, std::int64_t batches) -> TileLoad {
             const std::int64_t fetched =
                 std::max(row.complete * row_fetch + row.partial, col.complete * col_fetch + col.partial);
-            const std::int64_t beats = row.complete * engine_.rows + row.partial_beats;
+            const std::int64_t beats = row.complete * pe_rows + row.partial_beats;
             return {stream(batches * row.all() * col.all(), batches * fetched),
-                    batches * write(beats * col.partial + col.complete * (row.complete * engine_.rows * write_all +
+                    batches * write(beats * col.partial + col.complete * (row.complete * pe_rows * write_all +
                                                                           row.partial_beats * write_col))};
         };
         for (const Cut& row : row_cuts_) {
@@ -116,7 +170,9 @@ private:
                     single ? std::min(command_.batch, engine_.interleave / (row.slots * col.slots)) : 1;
                 for (std::int64_t batches = 1; batches <= most; ++batches) {
                     Candidate candidate;
-                    candidate.mapping = {transposed,
+                    candidate.mapping = {array.transposed,
+                                         pe_rows,
+                                         pe_cols,
                                          gang_rows,
                                          gang_cols,
                                          static_cast<int>(row.slots),
@@ -126,13 +182,21 @@ private:
                     candidate.tiles = batch_tiles * row.tiles * col.tiles;
                     candidate.full = load(row.full, col.full, batches);
                     candidate.last = load(row.last, col.last, command_.batch - (batch_tiles - 1) * batches);
-                    candidate.bound = kernel_cycles(latencies_, candidate.tiles, candidate.full, candidate.last);
-                    candidates_.push_back(candidate);
+                    candidate.cycles = kernel_cycles(latencies_, candidate.tiles, candidate.full, candidate.last);
+                    if (candidate.cycles < limit_ && obeys(candidate.mapping)) {
+                        candidates_.push_back(candidate);
+                    }
                 }
             }
         }
     }
 
+    [[nodiscard]] bool obeys(const TileMapping& mapping) const {
+        return rule_ == nullptr ||
+               (mapping.transposed == rule_->transposed &&
+                (rule_->rows == 0 || (mapping.row_interleave == rule_->rows && mapping.col_interleave == rule_->cols &&
+                                      mapping.batch_interleave == rule_->batches)));
+    }
     [[nodiscard]] std::int64_t width_of(const AccessTable& access) const {
         const RamGeometry& ram = rams_[index_of(access.ram)];
         return std::int64_t{ram.banks} * ram.lanes;
@@ -169,56 +233,58 @@ private:
     const std::vector<RamGeometry>& rams_;
     const ContractionCommand& command_;
     const Latencies& latencies_;
+    const MappingRule* rule_;
     std::vector<Cut> row_cuts_, col_cuts_;
     std::vector<Candidate> candidates_;
+    std::int64_t limit_ = 0;
 };
 
-// Costs of tiles that remembers those of slots: mappings that differ in their interleave alone share them.
+// Costs of tiles that remembers those of slots: mappings that cut a dimension alike share them.
 class SlotCosts : public TileCosts {
 public:
     using TileCosts::TileCosts;
 
-    void set_mapping(const TileMapping& mapping) override {
-        const TileMapping& before = this->mapping();
-        if (mapping.transposed != before.transposed || mapping.gang_rows != before.gang_rows ||
-            mapping.gang_cols != before.gang_cols) {
-            fetches_.clear();
-            writes_.clear();
-        }
-        TileCosts::set_mapping(mapping);
-    }
-
 private:
+    struct Key {
+        std::uint64_t cut = 0, slot = 0;
+        bool operator==(const Key& other) const { return cut == other.cut && slot == other.slot; }
+    };
+    struct Hash {
+        std::size_t operator()(const Key& key) const {
+            constexpr std::uint64_t kMix = 0x9E3779B97F4A7C15;
+            const std::uint64_t mixed = (key.cut * kMix ^ key.slot) * kMix;
+            return static_cast<std::size_t>(mixed ^ (mixed >> 29U));
+        }
+    };
+
     FetchCost row_slot_fetch(std::int64_t slot, std::int64_t residue) override {
-        return remembered(fetches_, key(0, slot, residue), [&] { return TileCosts::row_slot_fetch(slot, residue); });
+        return remembered(fetches_, {bits(gang_rows(), mapping().transposed ? 1 : 0), bits(slot, residue)},
+                          [&] { return TileCosts::row_slot_fetch(slot, residue); });
     }
     FetchCost col_slot_fetch(std::int64_t slot, std::int64_t residue) override {
-        return remembered(fetches_, key(1, slot, residue), [&] { return TileCosts::col_slot_fetch(slot, residue); });
+        return remembered(fetches_, {bits(gang_cols(), mapping().transposed ? 3 : 2), bits(slot, residue)},
+                          [&] { return TileCosts::col_slot_fetch(slot, residue); });
     }
     WriteCost slot_write(const Tile& tile, std::int32_t token, std::int64_t slot_row, std::int64_t slot_col) override {
         const std::int64_t row = tile.row_begin / gang_rows() + slot_row;
         const std::int64_t col = tile.col_begin / gang_cols() + slot_col;
         // Batches count as the first one.
-        return remembered(writes_, key(0, row, col),
+        const std::int64_t array = 2 * gang_cols() + (mapping().transposed ? 1 : 0);
+        return remembered(writes_, {bits(pe_rows() << 16 | mapping().gang_rows, array), bits(row, col)},
                           [&] { return TileCosts::slot_write(tile, token, slot_row, slot_col); });
     }
 
-    static std::uint64_t key(std::uint64_t kind, std::int64_t a, std::int64_t b) {
-        return (kind << 62U) | (static_cast<std::uint64_t>(a) << 31U) | static_cast<std::uint64_t>(b);
+    static std::uint64_t bits(std::int64_t high, std::int64_t low) {
+        return static_cast<std::uint64_t>(high) << 32U | static_cast<std::uint64_t>(low);
     }
     template <typename Cost, typename Compute>
-    static Cost remembered(std::vector<std::pair<std::uint64_t, Cost>>& known, std::uint64_t key, Compute compute) {
-        for (const auto& [own, cost] : known) {
-            if (own == key) {
-                return cost;
-            }
-        }
-        known.emplace_back(key, compute());
-        return known.back().second;
+    static Cost remembered(std::unordered_map<Key, Cost, Hash>& known, const Key& key, Compute compute) {
+        const auto found = known.find(key);
+        return found != known.end() ? found->second : known.emplace(key, compute()).first->second;
     }
 
-    std::vector<std::pair<std::uint64_t, FetchCost>> fetches_;  // few: a linear search is the fastest
-    std::vector<std::pair<std::uint64_t, WriteCost>> writes_;
+    std::unordered_map<Key, FetchCost, Hash> fetches_;
+    std::unordered_map<Key, WriteCost, Hash> writes_;
 };
 
 // The first tile with its conflicts; they stretch the last tile in proportion.
@@ -233,36 +299,77 @@ std::int64_t predicted_cycles(const Latencies& latencies, TileCosts& costs, cons
     return kernel_cycles(latencies, candidate.tiles, full, last);
 }
 
+// The fastest mapping, by estimates that become exact as far as is needed: of the candidates that promise the fewest
+// cycles, first the first tile's conflicts are counted, then all tiles.
+class Search {
+public:
+    Search(const EngineConfig& engine, const std::vector<RamGeometry>& rams, const ContractionCommand& command,
+           const Latencies& latencies, SlotCosts& costs)
+        : engine_(engine), rams_(rams), command_(command), latencies_(latencies), costs_(costs) {}
+
+    void look_at(std::vector<Candidate>& candidates) {
+        const auto later = [](const Candidate& a, const Candidate& b) { return a.cycles > b.cycles; };
+        std::make_heap(candidates.begin(), candidates.end(), later);
+        int counted = 0;
+        while (!candidates.empty() && candidates.front().cycles < cycles_ && counted < kMostCounted) {
+            std::pop_heap(candidates.begin(), candidates.end(), later);
+            Candidate& next = candidates.back();
+            if (!next.predicted) {
+                next.cycles = predicted_cycles(latencies_, costs_, next);
+                next.predicted = true;
+                std::push_heap(candidates.begin(), candidates.end(), later);
+                continue;
+            }
+            const std::int64_t cycles =
+                next.tiles > kMostTiles
+                    ? next.cycles
+                    : static_cast<std::int64_t>(TileTiming(engine_, rams_, command_, next.mapping).kernel_cycles());
+            if (cycles < cycles_) {
+                cycles_ = cycles;
+                mapping_ = next.mapping;
+            }
+            candidates.pop_back();
+            ++counted;
+        }
+    }
+
+    [[nodiscard]] std::int64_t cycles() const { return cycles_; }
+    [[nodiscard]] const TileMapping& mapping() const { return mapping_; }
+
+private:
+    // Estimates that are too low by far could lead through all candidates.
+    static constexpr int kMostCounted = 8;
+    static constexpr std::int64_t kMostTiles = 64;  // of more, the first and the last say enough
+
+    const EngineConfig& engine_;
+    const std::vector<RamGeometry>& rams_;
+    const ContractionCommand& command_;
+    const Latencies& latencies_;
+    SlotCosts& costs_;
+    std::int64_t cycles_ = std::numeric_limits<std::int64_t>::max();
+    TileMapping mapping_;
+};
+
 }  // namespace
 
 MappingChoice choose_mappings(const EngineConfig& engine, const std::vector<RamGeometry>& rams,
-                              const ContractionCommand& command, int engines) {
+                              const ContractionCommand& command, int engines, const MappingRule* rule) {
     MappingChoice choice;
     choice.mappings.resize(static_cast<std::size_t>(engines) + 1);
     choice.cycles.resize(static_cast<std::size_t>(engines) + 1);
     SlotCosts costs(engine, rams, command, {});
     const Latencies latencies(costs);
-    CandidateList list(engine, rams, command, latencies);
+    CandidateList list(engine, rams, command, latencies, rule);
     for (int gang = 1; gang <= engines; ++gang) {
-        constexpr std::int64_t kTried = std::numeric_limits<std::int64_t>::max();
-        std::vector<Candidate>& candidates = list.of(gang);
-        std::int64_t best = kTried;
-        // Lowest bound first. No candidate left is better than a prediction by more than what separates it from the
-        // next bound; a 32nd is not worth the search.
-        while (true) {
-            Candidate& next = *std::min_element(candidates.begin(), candidates.end(),
-                                                [](const auto& a, const auto& b) { return a.bound < b.bound; });
-            if (next.bound >= best - best / 32) {
-                break;
-            }
-            next.bound = kTried;
-            const std::int64_t cycles = predicted_cycles(latencies, costs, next);
-            if (cycles < best) {
-                best = cycles;
-                choice.mappings[static_cast<std::size_t>(gang)] = next.mapping;
-            }
+        Search search(engine, rams, command, latencies, costs);
+        search.look_at(list.whole(gang));
+        search.look_at(list.parts(gang, search.cycles()));
+        const auto index = static_cast<std::size_t>(gang);
+        choice.mappings[index] = search.mapping();
+        choice.cycles[index] = static_cast<std::uint64_t>(search.cycles());
+        if (choice.cycles[index] == kNoMapping && gang > 1) {
+            choice.cycles[index] = choice.cycles[index - 1];  // no faster, so that the smaller gang is taken
         }
-        choice.cycles[static_cast<std::size_t>(gang)] = static_cast<std::uint64_t>(best);
     }
     return choice;
 }

@@ -1,11 +1,14 @@
 #include "plan/program_builder.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <array>
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
 
+#include "contraflow/error.h"
 #include "plan/layout.h"
 #include "plan/mapping.h"
 #include "vector/vector_passes.h"
@@ -176,8 +179,15 @@ private:
             shapes[i] = own.shape;
         }
         contraction.accumulates = work.residual.tensor != kNoTensor && work.residual.tensor == work.out.tensor;
-        const Alike& alike = alike_of(contraction, shapes);
+        const MappingRule* const rule = rule_of(command.name);
+        const Alike& alike = alike_of(contraction, shapes, rule);
         const MappingChoice& choice = alike.choice;
+        if (choice.cycles[1] == kNoMapping) {
+            throw ConfigError("engine.mapping: " + rule->pattern + " matches " + command.name +
+                              ", which has no mapping of this form on one engine; expected at most engine.interleave "
+                              "outputs side by side, no more than there are, and batches only where a tile holds all "
+                              "of a batch's outputs");
+        }
         contraction.mappings = choice.mappings;
         contraction.costs_like = alike.first;
         command.unit = UnitKind::Engine;
@@ -259,6 +269,15 @@ private:
         return cycles;
     }
 
+    [[nodiscard]] const MappingRule* rule_of(const std::string& kernel) const {
+        for (const MappingRule& rule : config_.engine.mapping) {
+            if (fnmatch(rule.pattern.c_str(), kernel.c_str(), 0) == 0) {
+                return &rule;
+            }
+        }
+        return nullptr;
+    }
+
     // Contractions of the same shape, layout and kinds of memories: they get the same mappings, and tiles cost the
     // same.
     struct Alike {
@@ -266,8 +285,10 @@ private:
         MappingChoice choice;
     };
 
-    const Alike& alike_of(const ContractionCommand& command, const std::array<std::size_t, 5>& shapes) {
+    const Alike& alike_of(const ContractionCommand& command, const std::array<std::size_t, 5>& shapes,
+                          const MappingRule* rule) {
         NumberKey key;
+        key.add(rule == nullptr ? -1 : rule - config_.engine.mapping.data());
         key.add(command.batch).add(command.rows).add(command.cols).add(command.depth).add(command.accumulates ? 1 : 0);
         const AccessTable* const tables[] = {&command.a, &command.b, &command.out, &command.bias, &command.residual};
         for (std::size_t i = 0; i < shapes.size(); ++i) {
@@ -294,7 +315,7 @@ private:
             alike.first = static_cast<std::uint32_t>(program_.contractions.size());
             MappingChoice& choice = alike.choice;
             choice = choose_mappings(config_.engine, program_.rams, command,
-                                     config_.schedule_split ? config_.engine.count : 1);
+                                     config_.schedule_split ? config_.engine.count : 1, rule);
             // Without splitting a kernel runs on one engine however many are free.
             choice.mappings.resize(static_cast<std::size_t>(config_.engine.count) + 1);
             choice.cycles.resize(static_cast<std::size_t>(config_.engine.count) + 1, choice.cycles.back());

@@ -40,6 +40,7 @@ Json kernels_json(const RunReport& report) {
                            {"end", kernel.end},
                            {"cycles", kernel.end - kernel.start},
                            {"macs", kernel.macs},
+                           {"pe_use", kernel.unit_kind == UnitKind::Engine ? number(kernel.pe_use) : Json(nullptr)},
                            {"busy", kernel.cycles.busy},
                            {"stalls", to_json(stalls_of(kernel.cycles))}});
     }
@@ -49,8 +50,13 @@ Json kernels_json(const RunReport& report) {
 Json classes_json(const RunReport& report) {
     Json classes = Json::object();
     for (const ClassTotals& totals : report.classes) {
+        Json phases;
+        for (const Phase phase : {Phase::Forward, Phase::Backward, Phase::Update}) {
+            phases[to_string(phase)] = totals.phase_cycles[static_cast<std::size_t>(phase)];
+        }
         classes[to_string(totals.kernel_class)] = {{"kernels", totals.kernels},
                                                    {"cycles", totals.cycles},
+                                                   {"phases", std::move(phases)},
                                                    {"macs", totals.macs},
                                                    {"critical_path_cycles", totals.critical_cycles}};
     }
@@ -228,17 +234,20 @@ Json report_json(const RunReport& report) {
     }
     json["macs"] = report.macs;
     json["classes"] = classes_json(report);
-    json["lower_bound"] = {{"cycles", report.bound.cycles},
-                           {"macs", report.bound.macs},
-                           {"vector", report.bound.vector},
-                           {"bytes", report.bound.bytes},
-                           {"chain", report.bound.chain}};
+    json["lower_bound"] = {{"cycles", report.bound.cycles}, {"macs", report.bound.macs},
+                           {"vector", report.bound.vector}, {"bytes", report.bound.bytes},
+                           {"chain", report.bound.chain},   {"ratio", number(report.bound_ratio())}};
     json["utilisation"] = {{"pe", number(report.utilisation.pe)},
                            {"engine", number(report.utilisation.engine)},
                            {"vector", number(report.utilisation.vector)},
                            {"dma", number(report.utilisation.dma)},
                            {"dram_bus", number(report.utilisation.dram_bus)},
                            {"memory_ports", number(report.utilisation.memory_ports)}};
+    json["idle_pes"] = {{"below", kLowPeUse},
+                        {"kernels", report.idle_pes.kernels},
+                        {"busy", report.idle_pes.busy_cycles},
+                        {"worst", report.idle_pes.worst},
+                        {"worst_use", number(report.idle_pes.worst_use)}};
     json["stalls"] = to_json(stalls_of(report.unit_cycles));
     json["blocks"] = blocks_json(report);
     json["resources"] = resources_json(report);
@@ -257,7 +266,10 @@ Json report_json(const RunReport& report) {
                     {"seconds", number(report.host.seconds)},
                     {"peak_rss_bytes", report.host.peak_rss_bytes}};
     json["memory"] = memory_json(report.memory);
-    json["critical_path"] = report.critical_path;
+    json["critical_path"] = Json::array();
+    for (const RunReport::CriticalKernel& kernel : report.critical_path) {
+        json["critical_path"].push_back(kernel.name);
+    }
     json["kernels_steps"] = report.kernels_steps;
     json["kernels"] = kernels_json(report);
     return json;

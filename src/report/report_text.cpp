@@ -52,6 +52,27 @@ std::string machine_text(const Config& config) {
         counted(config.dram.channels, "channel"), config.dram.name);
 }
 
+// How many kernels are on the critical path, what they leave to waiting, and the longest of them.
+std::string critical_path_text(const RunReport& report) {
+    constexpr std::size_t kLongest = 5;
+    std::vector<RunReport::CriticalKernel> path = report.critical_path;
+    if (path.empty()) {
+        return "";
+    }
+    std::uint64_t cycles = 0;
+    for (const auto& kernel : path) {
+        cycles += kernel.cycles;
+    }
+    std::stable_sort(path.begin(), path.end(), [](const auto& a, const auto& b) { return a.cycles > b.cycles; });
+    std::string text = fmt::format("\nCritical path of the last step: {}, {} of its {} cycles; the longest: ",
+                                   counted(static_cast<std::int64_t>(path.size()), "kernel"), grouped(cycles),
+                                   grouped(report.step_cycles.back()));
+    for (std::size_t i = 0; i < std::min(kLongest, path.size()); ++i) {
+        text += fmt::format("{}{} {}", i == 0 ? "" : ", ", path[i].name, grouped(path[i].cycles));
+    }
+    return text + "\n";
+}
+
 std::string cycles_text(const RunReport& report) {
     const PhaseCycles& cycles = report.cycles;
     TextTable phases({"phase", "cycles", "share"});
@@ -62,20 +83,27 @@ std::string cycles_text(const RunReport& report) {
     std::string text = fmt::format("\nCycles of {}\n", counted(static_cast<std::int64_t>(report.steps), "step"));
     text += phases.text();
 
-    TextTable classes({"kernel class", "kernels", "kernel cycles", "MACs", "critical path"});
+    TextTable classes(
+        {"kernel class", "kernels", "forward", "backward", "update", "kernel cycles", "MACs", "critical path"});
     for (const ClassTotals& totals : report.classes) {
         if (totals.kernels > 0) {
-            classes.add({to_string(totals.kernel_class), grouped(totals.kernels), grouped(totals.cycles),
-                         grouped(totals.macs), grouped(totals.critical_cycles)});
+            const auto& by_phase = totals.phase_cycles;
+            classes.add({to_string(totals.kernel_class), grouped(totals.kernels), grouped(by_phase[0]),
+                         grouped(by_phase[1]), grouped(by_phase[2]), grouped(totals.cycles), grouped(totals.macs),
+                         grouped(totals.critical_cycles)});
         }
     }
     text += "\nKernels (kernels that run side by side count each; critical path: cycles in the last step)\n";
     text += classes.text();
 
+    text += critical_path_text(report);
     const LowerBound& bound = report.bound;
     text += fmt::format(
-        "\nNo schedule of a step takes less than {} cycles: MACs {}, vector {}, DRAM bytes {}, dependent chain {}\n",
-        grouped(bound.cycles), grouped(bound.macs), grouped(bound.vector), grouped(bound.bytes), grouped(bound.chain));
+        "\nNo schedule of a step takes less than {} cycles: MACs {}, vector {}, DRAM bytes {}, dependent chain {}; "
+        "this "
+        "one {:.3f} times as many\n",
+        grouped(bound.cycles), grouped(bound.macs), grouped(bound.vector), grouped(bound.bytes), grouped(bound.chain),
+        report.bound_ratio());
     return text;
 }
 
@@ -84,6 +112,12 @@ std::string use_text(const RunReport& report) {
     std::string text = fmt::format(
         "\nUtilisation: PEs {}, engines {}, vector units {}, DMA {}, DRAM bus {}, ports {}\n", percent(use.pe),
         percent(use.engine), percent(use.vector), percent(use.dma), percent(use.dram_bus), percent(use.memory_ports));
+    if (report.idle_pes.kernels > 0) {
+        text += fmt::format(
+            "Warning: {} contractions leave more than {} of their PEs idle ({} engine cycles); {} uses {}\n",
+            grouped(report.idle_pes.kernels), percent(1 - kLowPeUse), grouped(report.idle_pes.busy_cycles),
+            report.idle_pes.worst, percent(report.idle_pes.worst_use));
+    }
     TextTable table(
         {"block", "busy", "dependency", "bank", "port", "write-back", "DRAM", "pipeline", "idle", "cycles"});
     for (const BlockAccount& block : report.blocks) {

@@ -132,13 +132,14 @@ private:
     void add_kernels() {
         const bool all = report_.steps <= kMaxListedSteps;
         for (const KernelClass kernel_class : kClasses) {
-            report_.classes.push_back({kernel_class, 0, 0, 0, 0});
+            report_.classes.push_back({kernel_class, 0, 0, 0, {}, 0});
         }
         for (std::size_t i = 0; i < program_.kernels.size(); ++i) {
             const KernelTotals& own = machine_.sequencer->totals()[i];
             ClassTotals& totals = class_totals(program_.kernels[i].kernel_class);
             totals.kernels += own.count;
             totals.cycles += own.cycles;
+            totals.phase_cycles[static_cast<std::size_t>(program_.kernels[i].phase)] += own.cycles;
             totals.macs += own.macs;
         }
         for (std::size_t i = 0; i < report_.steps; ++i) {
@@ -162,8 +163,25 @@ private:
                 kernel.unit_kind = command.unit;
                 kernel.first_unit = record.unit;
                 kernel.units = record.gang_size;
+                if (command.unit == UnitKind::Engine) {
+                    add_pe_use(kernel);
+                }
                 report_.kernels.push_back(std::move(kernel));
             }
+        }
+    }
+
+    void add_pe_use(KernelReport& kernel) {
+        const double pes = static_cast<double>(kernel.units) * config_.engine.rows * config_.engine.cols;
+        kernel.pe_use = ratio(kernel.macs, pes * static_cast<double>(kernel.cycles.busy));
+        IdlePes& idle = report_.idle_pes;
+        if (kernel.pe_use < kLowPeUse) {
+            ++idle.kernels;
+            idle.busy_cycles += kernel.cycles.busy * static_cast<std::uint64_t>(kernel.units);
+        }
+        if (kernel.pe_use < idle.worst_use) {
+            idle.worst_use = kernel.pe_use;
+            idle.worst = kernel.name;
         }
     }
 
@@ -181,8 +199,9 @@ private:
         report_.bound = lower_bound(program_, config_, last);
         for (const std::size_t index : critical_path(program_, config_, last)) {
             const KernelCommand& command = kernel_of(last[index]);
-            report_.critical_path.push_back(command.name);
-            class_totals(command.kernel_class).critical_cycles += last[index].end - last[index].start;
+            const std::uint64_t cycles = last[index].end - last[index].start;
+            report_.critical_path.push_back({command.name, cycles});
+            class_totals(command.kernel_class).critical_cycles += cycles;
         }
     }
 

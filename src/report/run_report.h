@@ -1,6 +1,7 @@
 // Everything a run has to tell, as plain numbers; report_json, report_text and report_csv write it down.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -39,13 +40,15 @@ struct KernelReport {
     UnitKind unit_kind = UnitKind::Engine;
     int first_unit = 0;  // among the units of its kind
     int units = 1;       // engines in the gang
+    double pe_use = 0;   // contractions: multiply-accumulates / (PEs of the gang x busy cycles)
 };
 
 // Kernels of one class over all steps. Kernels that run side by side count each.
 struct ClassTotals {
     KernelClass kernel_class = KernelClass::Apply;
     std::uint64_t kernels = 0, cycles = 0, macs = 0;
-    std::uint64_t critical_cycles = 0;  // of those on the critical path of the last step
+    std::array<std::uint64_t, 3> phase_cycles{};  // by Phase; sum to cycles
+    std::uint64_t critical_cycles = 0;            // of those on the critical path of the last step
 };
 
 // Edges of one block by what it did; busy, stalls and idle sum to cycles.
@@ -71,6 +74,15 @@ struct Utilisation {
     double dram_bus = 0;      // data-bus cycles / (channels x memory cycles)
     double memory_ports = 0;  // granted port-cycles / (ports of all memories x cycles)
 };
+
+// Contractions that leave most of their PEs without an output, over the listed steps.
+struct IdlePes {
+    std::uint64_t kernels = 0;
+    std::uint64_t busy_cycles = 0;  // of their engines
+    std::string worst;              // the kernel with the lowest use, first of equals
+    double worst_use = 1;
+};
+inline constexpr double kLowPeUse = 0.25;
 
 struct DdrReport {
     std::uint64_t reads = 0, writes = 0;  // transactions (AXI bursts)
@@ -101,10 +113,15 @@ struct RunReport {
     std::vector<ClassTotals> classes;
     std::uint64_t macs = 0;  // executed by the PEs
     LowerBound bound;
-    std::vector<std::string> critical_path;  // of the last step
+    struct CriticalKernel {
+        std::string name;
+        std::uint64_t cycles = 0;
+    };
+    std::vector<CriticalKernel> critical_path;  // of the last step
     Utilisation utilisation;
     UnitCycles unit_cycles;  // summed over engines, vector units and DMA
     std::vector<BlockAccount> blocks;
+    IdlePes idle_pes;
     ResourceEstimate resources;
     MemoryReport memory;
     DdrReport ddr;
@@ -113,6 +130,13 @@ struct RunReport {
     DataCounts data;
     std::vector<LinkCount> links;
     HostReport host;
+
+    // Mean cycles of a step / its lower bound.
+    [[nodiscard]] double bound_ratio() const {
+        return steps == 0 || bound.cycles == 0 ? 0
+                                               : static_cast<double>(cycles.total) /
+                                                     (static_cast<double>(steps) * static_cast<double>(bound.cycles));
+    }
 };
 
 // Sentences of the ATIS training split: the steps of an epoch in reports.

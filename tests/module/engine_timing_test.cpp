@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <array>
+#include <limits>
 #include <vector>
 
 #include "module/one_kernel.h"
@@ -69,6 +71,28 @@ std::int64_t closed_form(const Config& config, const ProductShape& shape, std::i
     return written.back() + write.back() + (shape.sums_batches ? 1 : write_latency);
 }
 
+// The fastest of all mappings on one engine: orientation, part of the array, outputs side by side.
+std::int64_t fastest(const Config& config, const ProductShape& shape) {
+    std::int64_t best = std::numeric_limits<std::int64_t>::max();
+    for (const bool turned : {false, true}) {
+        ProductShape own = shape;
+        if (turned) {
+            std::swap(own.rows, own.cols);
+        }
+        Config part = config;
+        for (part.engine.rows = 1; part.engine.rows <= config.engine.rows; ++part.engine.rows) {
+            for (part.engine.cols = 1; part.engine.cols <= config.engine.cols; ++part.engine.cols) {
+                for (int rows = 1; rows <= config.engine.interleave; ++rows) {
+                    for (int cols = 1; rows * cols <= config.engine.interleave; ++cols) {
+                        best = std::min(best, closed_form(part, own, rows, cols));
+                    }
+                }
+            }
+        }
+    }
+    return best;
+}
+
 }  // namespace
 
 TEST_CASE("the 2 x 2 product of docs/timing.md takes 16 cycles") {
@@ -102,17 +126,9 @@ TEST_CASE("sizes that do not divide the array take the closed form") {
              {ProductShape{1, 1, 1}, ProductShape{6, 11, 5}, ProductShape{32, 1, 4}, ProductShape{1, 29, 3}}) {
             const KernelResult result = run_alone(config, product_step(shape));
             CAPTURE(rows, cols, shape.rows, shape.cols, shape.depth);
-            const std::int64_t upright = closed_form(config, shape, 1, 1);
-            Config turned = config;
-            std::swap(turned.engine.rows, turned.engine.cols);
             CHECK(result.bank == 0);
             CHECK(result.macs == static_cast<std::uint64_t>(shape.rows * shape.cols * shape.depth));
-            // The mapping may run the output's columns down the PE rows: then rows and columns change places.
-            const ProductShape transposed{shape.cols, shape.rows, shape.depth};
-            const std::int64_t sideways = closed_form(config, transposed, 1, 1);
-            const auto cycles = static_cast<std::int64_t>(result.cycles);
-            CHECK((cycles == upright || cycles == sideways));
-            CHECK(cycles == std::min(upright, sideways));
+            CHECK(static_cast<std::int64_t>(result.cycles) == fastest(config, shape));
         }
     }
 }
@@ -124,6 +140,53 @@ TEST_CASE("rank 11 on 12 columns leaves a column idle and costs what rank 12 cos
     const std::uint64_t eleven = run_alone(config, product_step({8, 11, 20})).cycles;
     CHECK(eleven == run_alone(config, product_step({8, 12, 20})).cycles);
     CHECK(eleven < run_alone(config, product_step({8, 13, 20})).cycles);
+}
+
+TEST_CASE("ranks that do not match the array cost what their closed form says") {
+    for (const std::int64_t rank : {1, 11, 12, 13, 24, 25}) {
+        for (const std::int64_t depth : {3, 12, 96}) {
+            Config config = small_machine();
+            config.engine.rows = 8;
+            config.engine.cols = 12;
+            config.engine.interleave = 4;
+            CAPTURE(rank, depth);
+            CHECK(static_cast<std::int64_t>(run_alone(config, product_step({32, rank, depth})).cycles) ==
+                  fastest(config, {32, rank, depth}));
+        }
+    }
+}
+
+TEST_CASE("more PEs never slow a kernel down") {
+    const std::vector<ProductShape> shapes{
+        {768, 12, 1}, {12, 768, 32},           {96, 12, 12}, {32, 768, 12},
+        {13, 11, 7},  {32, 12, 768},           {26, 129, 3}, {8, 12, 20, true, false, 32},
+        {64, 6, 1},   {1, 768, 12, true, true}};
+    for (const ProductShape& shape : shapes) {
+        std::uint64_t before = std::numeric_limits<std::uint64_t>::max();
+        // 12 to 1,024 PEs, then more engines.
+        for (const auto& [engines, rows, cols] : std::vector<std::array<int, 3>>{{1, 1, 12},
+                                                                                 {1, 2, 12},
+                                                                                 {1, 3, 12},
+                                                                                 {1, 7, 12},
+                                                                                 {1, 8, 12},
+                                                                                 {1, 16, 12},
+                                                                                 {1, 16, 13},
+                                                                                 {1, 16, 16},
+                                                                                 {1, 32, 16},
+                                                                                 {1, 32, 32},
+                                                                                 {2, 32, 32},
+                                                                                 {5, 32, 32}}) {
+            Config config = small_machine();
+            config.engine.count = engines;
+            config.engine.rows = rows;
+            config.engine.cols = cols;
+            config.engine.interleave = 8;
+            const std::uint64_t cycles = run_alone(config, product_step(shape), RunMode::Leap).cycles;
+            CAPTURE(shape.rows, shape.cols, shape.depth, engines, rows, cols);
+            CHECK(cycles <= before);
+            before = cycles;
+        }
+    }
 }
 
 TEST_CASE("interleaved outputs hide the adder") {
@@ -168,9 +231,7 @@ TEST_CASE("shallow tiles are bound by their write-back") {
     const ProductShape shape{64, 6, 1};
     const KernelResult result = run_alone(config, product_step(shape));
     CHECK(result.write_back > 0);
-    const ProductShape turned{6, 64, 1};
-    CHECK(static_cast<std::int64_t>(result.cycles) ==
-          std::min(closed_form(config, shape, 1, 1), closed_form(config, turned, 1, 1)));
+    CHECK(static_cast<std::int64_t>(result.cycles) == fastest(config, shape));
 }
 
 TEST_CASE("bias and accumulation ride on the write-back") {
@@ -212,9 +273,8 @@ TEST_CASE("rows that share a bank are fetched one after another") {
     config.engine.cols = 8;
     // 8 rows 64 words apart over 64 banks: all in one bank, eight cycles a step instead of three.
     const KernelResult result = run_alone(config, product_step({8, 8, 64}));
-    CHECK(result.busy == 64);
+    CHECK(result.bank > 0);
     CHECK(result.busy + result.dependency + result.bank == 8 * 64);
-    CHECK(result.dependency == 63 * 2);
     // The padded layout has no such conflict.
     config.memory.layout = LayoutPolicy::Auto;
     CHECK(run_alone(config, product_step({8, 8, 64})).bank == 0);

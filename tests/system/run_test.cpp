@@ -99,6 +99,7 @@ void check_identities(const json& report) {
     for (const json& totals : report["classes"]) {
         class_macs += totals["macs"].get<std::uint64_t>();
         class_kernels += totals["kernels"].get<std::uint64_t>();
+        CHECK(totals["cycles"] == sum_of(totals["phases"]));
     }
     CHECK(class_macs == kernel_macs);
     CHECK(class_kernels == report["kernels"].size());
@@ -123,6 +124,8 @@ void check_identities(const json& report) {
     for (const auto& step_cycles : report["step_cycles"]) {
         CHECK(bound["cycles"] <= step_cycles);
     }
+    CHECK(bound["ratio"].get<double>() * static_cast<double>(steps) * bound["cycles"].get<double>() ==
+          Approx(static_cast<double>(total)));
 
     const json& energy = report["energy_j"];
     std::map<std::string, double> groups;

@@ -115,7 +115,7 @@ TEST_CASE("a key's binding changes exactly its own value") {
             return key.default_text == "0.5" ? "0.25" : "0.5";
         }
         if (key.type == "rules") {
-            return "*.core.*:bram";
+            return key.name == "mapping" ? "*.fwd.T:cols/1x4x2" : "*.core.*:bram";
         }
         return "other";
     };
