@@ -229,6 +229,7 @@ struct DramConfig {
     double controller_ns = 57;    // controller and PHY, request and response together
     int port_burst_bytes = 4096;  // longest AXI burst that its port takes
     double energy_pj_per_bit = 20;
+    double energy_activate_pj = 3465, energy_refresh_pj = 695'520;  // of all devices of a rank
 
     int channels = 1;
     int interleave_bytes = 512;  // bytes in a row that one channel holds

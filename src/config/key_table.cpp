@@ -562,6 +562,12 @@ KeyTable build_memory_keys() {
                MEMBER(dram.port_burst_bytes))
         .number("energy_pj_per_bit", "pJ", 0, 1000, "energy of one bit read or written",
                 MEMBER(dram.energy_pj_per_bit));
+    Section(table, "dram")
+        .number("energy_activate_pj", "pJ", 0, 1e9,
+                "one activate with its precharge, all devices of a rank; left out: that of DDR4-2400",
+                MEMBER(dram.energy_activate_pj))
+        .number("energy_refresh_pj", "pJ", 0, 1e9,
+                "one refresh of a rank, all its devices; left out: that of DDR4-2400", MEMBER(dram.energy_refresh_pj));
     return table;
 }
 

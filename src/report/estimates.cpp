@@ -199,7 +199,9 @@ EnergyEstimate estimate_energy(const EnergyEvents& events, const Primitives& res
     events_of("memory", "bram", "energy.bram_pj", events.bram_words, costs.bram_pj);
     events_of("memory", "uram", "energy.uram_pj", events.uram_rows, costs.uram_pj);
     events_of("memory", "interconnect", "energy.word_pj", events.moved_words, costs.word_pj);
-    events_of("dram", "data", "dram.energy_pj_per_bit", events.dram_bytes * 8, config.dram.energy_pj_per_bit);
+    events_of("dram", "data", "dram.energy_pj_per_bit", events.dram_bits, config.dram.energy_pj_per_bit);
+    events_of("dram", "activate", "dram.energy_activate_pj", events.dram_activates, config.dram.energy_activate_pj);
+    events_of("dram", "refresh", "dram.energy_refresh_pj", events.dram_refreshes, config.dram.energy_refresh_pj);
     const auto clock = [&](const char* part, const char* constant, double primitives, double pj) {
         add("clock", part, constant, primitives * static_cast<double>(events.cycles), pj * kJoulesPerPj);
     };

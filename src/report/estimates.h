@@ -49,7 +49,8 @@ struct EnergyEvents {
     std::uint64_t bram_words = 0;    // accesses of up to 36 bits
     std::uint64_t uram_rows = 0;     // accesses of up to 72 bits
     std::uint64_t moved_words = 0;   // through the interconnect
-    std::uint64_t dram_bytes = 0;
+    std::uint64_t dram_bits = 0;     // over the data bus
+    std::uint64_t dram_activates = 0, dram_refreshes = 0;
 };
 
 // Events of one kind in one part of the machine at the price of one constant.

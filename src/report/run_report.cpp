@@ -364,7 +364,10 @@ private:
                     break;
             }
         }
-        events.dram_bytes = report_.ddr.read_bytes + report_.ddr.write_bytes;
+        const DramStats& dram = report_.ddr.sum;
+        events.dram_bits = (dram.reads + dram.writes) * static_cast<std::uint64_t>(config_.dram.burst_bytes()) * 8;
+        events.dram_activates = dram.count(DramCommand::Act);
+        events.dram_refreshes = dram.refreshes();
         report_.energy = estimate_energy(events, report_.resources.total(), config_);
         report_.joules_per_step = report_.steps == 0 ? 0 : report_.energy.total() / static_cast<double>(report_.steps);
     }

@@ -131,7 +131,7 @@ TEST_CASE("a key's binding changes exactly its own value") {
         if (key.name == "interleave_bytes") {
             value = "1024";
         }
-        if (key.name == "mapping") {
+        if (key.full_name() == "dram.mapping") {
             value = "A";
         }
         Config config;

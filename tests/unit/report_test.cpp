@@ -267,7 +267,9 @@ EnergyEvents a_million_of_each() {
     events.cycles = events.macs = events.write_back_adds = kMillion;
     events.vector_adds = events.vector_multiplies = events.vector_compares = kMillion;
     events.exps = events.tanhs = events.erfs = kMillion;
-    events.bram_words = events.uram_rows = events.lutram_words = events.moved_words = events.dram_bytes = kMillion;
+    events.bram_words = events.uram_rows = events.lutram_words = events.moved_words = kMillion;
+    events.dram_bits = 8 * kMillion;
+    events.dram_activates = events.dram_refreshes = kMillion;
     return events;
 }
 
@@ -276,6 +278,8 @@ Config priced_config() {
     config.device.static_power_w = 5;
     config.device.shell_power_w = 8;
     config.dram.energy_pj_per_bit = 7;
+    config.dram.energy_activate_pj = 400;
+    config.dram.energy_refresh_pj = 30'000;
     return config;
 }
 
@@ -289,7 +293,7 @@ TEST_CASE("energy: every event counts at its price, and the groups sum to the to
     CHECK(energy.of_group("clock") == Approx((2 * 0.025 + 0.5 + 1.5 + 1) * 1e-6));
     CHECK(energy.of_group("kernel") == Approx((3 * 32 + 2 * 24 + 6 + 90 + 224 + 482) * 1e-6));
     CHECK(energy.of_group("memory") == Approx((15 + 20 + 2 + 2) * 1e-6));
-    CHECK(energy.of_group("dram") == Approx(56e-6));
+    CHECK(energy.of_group("dram") == Approx((56 + 400 + 30'000) * 1e-6));
     double sum = 0;
     for (const EnergyRow& row : energy.rows) {
         sum += row.joules;
@@ -309,7 +313,7 @@ TEST_CASE("energy: every constant changed tenfold moves its own rows alone, tenf
             }
         }
     }
-    CHECK(keys.size() == 14 + 2 + 1);
+    CHECK(keys.size() == 14 + 2 + 3);
     for (const config::Key* const key : keys) {
         CAPTURE(key->full_name());
         Config other = config;
