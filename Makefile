@@ -25,6 +25,7 @@ bench:
 	@cmake/install_packages.sh libeigen3-dev
 	@$(MAKE) --no-print-directory build
 	$(RELEASE)/bench/contraflow_bench
+	$(RELEASE)/bench/contraflow_dram_bench
 	bench/sweep.sh $(PROGRAM) configs/u50-2enc.ini $(POINTS)
 
 build: deps

@@ -240,6 +240,7 @@ struct DramConfig {
     int page_timeout_cycles = 200;
     int lookahead = 33;                                    // oldest requests among which frfcfs chooses
     int read_queue = 32, write_queue = 64;                 // requests of one burst
+    int port_queue = 16;                                   // AXI bursts that wait for room in them
     int drain_high_percent = 100, drain_low_percent = 50;  // of write_queue: only writes are served from, and down to
 
     [[nodiscard]] int burst_bytes() const { return bus_bits / 8 * burst_length; }

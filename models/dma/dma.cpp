@@ -24,6 +24,7 @@ Dma::Dma(const sc_core::sc_module_name& name, ClockDomain& clock, const Config& 
       starts_(*this),
       grants_(*this),
       responses_(*this),
+      request_ends_(*this),
       request_ps_(static_cast<std::uint64_t>(std::llround(config.dma.interconnect_ns * 500))),
       response_ps_(static_cast<std::uint64_t>(std::llround(config.dma.interconnect_ns * 1000)) - request_ps_) {
     start_in.bind(starts_);
@@ -95,7 +96,7 @@ Cycle Dma::next_event() const {
     const bool more = command().to_chip ? s_.next_issue < bursts_.size() &&
                                               s_.in_flight < static_cast<std::size_t>(config_.dma.outstanding)
                                         : !to_send_.empty() && to_send_.front().at <= cycle();
-    if (more) {
+    if (more && !s_.refused) {
         consider(std::max(cycle() + 1, s_.issue_allowed));
     }
     return next;
@@ -111,7 +112,11 @@ void Dma::advance(Cycle n) {
 
 tlm::tlm_sync_enum Dma::nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& tlm_phase,
                                         sc_core::sc_time& delay) {
-    SIM_CHECK(tlm_phase == tlm::BEGIN_RESP, "only BEGIN_RESP is expected on the backward path");
+    if (tlm_phase == tlm::END_REQ) {
+        request_ends_.post(true);
+        return tlm::TLM_ACCEPTED;
+    }
+    SIM_CHECK(tlm_phase == tlm::BEGIN_RESP, "only END_REQ and BEGIN_RESP are expected on the backward path");
     SIM_CHECK(payload.is_response_ok(),
               "the DRAM answered " << payload.get_response_string() << " at address " << payload.get_address());
     const auto asked = std::find_if(asked_.begin(), asked_.end(),
@@ -226,6 +231,9 @@ void Dma::take_grant() {
 }
 
 void Dma::take_responses() {
+    if (request_ends_.ready()) {
+        s_.refused = !request_ends_.take();
+    }
     while (responses_.ready()) {
         landing_.push_back(responses_.take());
     }
@@ -277,6 +285,9 @@ void Dma::end_move() {
 }
 
 void Dma::issue() {
+    if (s_.refused) {
+        return;
+    }
     if (command().to_chip) {
         if (s_.next_issue < bursts_.size() && cycle() >= s_.issue_allowed &&
             s_.in_flight < static_cast<std::size_t>(config_.dma.outstanding)) {
@@ -314,9 +325,10 @@ void Dma::send(std::size_t index) {
     sc_core::sc_time delay = sc_core::sc_time::from_value(request_ps_);
     asked_.push_back(index);
     const tlm::tlm_sync_enum answer = dram_initiator->nb_transport_fw(*payload, tlm_phase, delay);
-    SIM_CHECK(answer == tlm::TLM_UPDATED, "the DRAM refused a burst of " << burst.data.size() << " bytes at "
-                                                                         << burst.address << ": "
-                                                                         << payload->get_response_string());
+    s_.refused = answer == tlm::TLM_ACCEPTED;
+    SIM_CHECK(answer != tlm::TLM_COMPLETED, "the DRAM refused a burst of " << burst.data.size() << " bytes at "
+                                                                           << burst.address << ": "
+                                                                           << payload->get_response_string());
     ++stats_.num_bursts;
     sent_before_ = cycle() + 1;
     sent_address_ = burst.address;
@@ -379,7 +391,7 @@ void Dma::count(Cycle n, Cycle until, bool moves) {
         counted_as_ = Activity::Busy;
     } else if (s_.requested) {
         counted_as_ = Activity::Port;
-    } else if (s_.in_flight > 0 && arrived_.empty() && to_send_.empty()) {
+    } else if (s_.refused || (s_.in_flight > 0 && arrived_.empty() && to_send_.empty())) {
         counted_as_ = Activity::Dram;
     } else {
         counted_as_ = Activity::Pipeline;

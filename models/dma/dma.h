@@ -5,6 +5,7 @@
 // chip: request, data, then a port burst that writes one AXI beat per cycle (longer if its words share a bank). From
 // the chip: a port burst, request, response. Latency beside the memory's: the adapter's cycles before a request and
 // after a response, and half of interconnect_ns each way; a crossing ends at the first edge later than the time.
+// While the DRAM has not taken a request (no END_REQ) no other leaves.
 // Rows of a transfer are bursts of their own. Where tokens choose the rows, their ids are read first, one word per
 // cycle.
 #pragma once
@@ -99,6 +100,7 @@ private:
         Cycle issue_allowed = 0;
         bool requested = false;
         bool moving = false;
+        bool refused = false;         // the DRAM has not taken the latest request yet (no END_REQ)
         bool tokens_pending = false;  // rows follow tokens that are not read yet
         std::size_t moving_burst = 0;
         bool token_burst = false;  // the latest port burst reads token ids
@@ -134,6 +136,7 @@ private:
     Mailbox<KernelStart> starts_;
     Mailbox<PortGrant> grants_;
     Mailbox<Response, 256> responses_;
+    Mailbox<bool> request_ends_;              // END_REQ of a burst that the DRAM did not take at once
     std::uint64_t request_ps_, response_ps_;  // the interconnect's share of the way
     State s_;
     Stats stats_;

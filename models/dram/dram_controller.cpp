@@ -21,7 +21,8 @@ DramController::DramController(const sc_core::sc_module_name& name, ClockDomain&
       config_(config),
       request_ps_(ps_of(config.controller_ns) / 2),
       response_ps_(ps_of(config.controller_ns) - request_ps_),
-      requests_(*this) {
+      requests_(*this),
+      refused_(*this) {
     dma_target.register_nb_transport_fw(this, &DramController::nb_transport_fw);
     dma_target.register_transport_dbg(this, &DramController::transport_dbg);
     host_target.register_transport_dbg(this, &DramController::transport_dbg);
@@ -46,6 +47,8 @@ void DramController::edge() {
     }
     // 3. Transactions whose last byte is through.
     respond();
+    // 4. The one that found the port full.
+    admit_refused();
 }
 
 Cycle DramController::next_event() const {
@@ -94,6 +97,9 @@ void DramController::run_lane(Lane& lane) {
             lane.channel.accept(piece.open, piece.address, piece.bytes, piece.write, cycle());
             lane.channel.count_full(cycle() - lane.head_since);
             lane.head_since = kNever;
+            if (--open_[piece.open].outside == 0) {
+                release();
+            }
             lane.waiting.pop_front();
         }
     }
@@ -140,9 +146,44 @@ tlm::tlm_sync_enum DramController::nb_transport_fw(tlm::tlm_generic_payload& pay
         payload.set_response_status(tlm::TLM_BYTE_ENABLE_ERROR_RESPONSE);
         return tlm::TLM_COMPLETED;
     }
-    requests_.post({&payload, ClockDomain::now_ps() + delay.value() + request_ps_});
+    const Arrival arrival{&payload, ClockDomain::now_ps() + delay.value() + request_ps_};
+    if (port_is_full()) {
+        refused_.post(arrival);
+        return tlm::TLM_ACCEPTED;
+    }
+    ++held_;
+    requests_.post(arrival);
     tlm_phase = tlm::END_REQ;
     return tlm::TLM_UPDATED;
+}
+
+// What left at this very time still counts: the request may come before or after the edge at which it left.
+bool DramController::port_is_full() const {
+    const std::size_t leaving = released_ps_ == ClockDomain::now_ps() ? num_released_ : 0;
+    return held_ + leaving >= static_cast<std::size_t>(config_.port_queue);
+}
+
+void DramController::release() {
+    if (released_ps_ != now_ps()) {
+        released_ps_ = now_ps();
+        num_released_ = 0;
+    }
+    ++num_released_;
+    --held_;
+}
+
+void DramController::admit_refused() {
+    if (!refused_.ready() || held_ >= static_cast<std::size_t>(config_.port_queue)) {
+        return;
+    }
+    Arrival arrival = refused_.take();
+    arrival.ps = std::max(arrival.ps, now_ps());
+    arriving_.push_back(arrival);
+    ++held_;
+    tlm::tlm_phase tlm_phase = tlm::END_REQ;
+    sc_core::sc_time delay;
+    const tlm::tlm_sync_enum answer = dma_target->nb_transport_bw(*arrival.payload, tlm_phase, delay);
+    SIM_CHECK(answer == tlm::TLM_ACCEPTED, "END_REQ is only to be taken note of");
 }
 
 unsigned DramController::transport_dbg(tlm::tlm_generic_payload& payload) {
@@ -161,7 +202,7 @@ void DramController::accept(tlm::tlm_generic_payload& payload) {
     const std::size_t index = free_.back();
     free_.pop_back();
     ++num_open_;
-    open_[index] = {&payload, 0, 0};
+    open_[index] = {&payload, 0, 0, 0};
     const auto burst = static_cast<std::uint64_t>(config_.burst_bytes());
     const std::uint64_t end = payload.get_address() + payload.get_data_length();
     for (std::uint64_t address = payload.get_address(); address < end;) {
@@ -172,6 +213,7 @@ void DramController::accept(tlm::tlm_generic_payload& payload) {
         ++open_[index].pieces;
         address = next;
     }
+    open_[index].outside = open_[index].pieces;
     move_data(payload);
     payload.set_response_status(tlm::TLM_OK_RESPONSE);
     if (payload.is_read()) {

@@ -1,12 +1,14 @@
 // DRAM controller and DRAM, in the memory's own clock domain, behind TLM-2.0 sockets.
 //
-// A transaction is one AXI burst (nb_transport, approximately timed: BEGIN_REQ is answered with END_REQ, BEGIN_RESP
-// with TLM_COMPLETED). It is cut into bursts of the DRAM, which go to the channels that hold them; each channel takes
-// at most one per memory cycle, in order, while its queues have room (DramChannel). The response leaves when the last
-// byte has been moved. controller_ns passes on the way, half of it before the request enters and half behind the data;
-// at an edge later than the time of arrival, as between all clocks. transport_dbg reads and writes without time: the
-// host's link. Between socket and queues is room for every burst that the initiator may have outstanding, so that a
-// full queue holds up what follows, not the socket.
+// A transaction is one AXI burst, approximately timed: BEGIN_REQ is answered with END_REQ, BEGIN_RESP with
+// TLM_COMPLETED. It is cut into bursts of the DRAM, which go to the channels that hold them; each channel takes at most
+// one per memory cycle, in order, while its queues have room (DramChannel). The response leaves when the last byte has
+// been moved. controller_ns passes on the way, half of it before the request enters and half behind the data; at an
+// edge later than the time of arrival, as between all clocks. transport_dbg reads and writes without time: the host's
+// link.
+// Back-pressure: port_queue transactions may have bursts that are not in the queues yet. One more is answered with
+// TLM_ACCEPTED and gets its END_REQ at the edge at which the last burst of another has entered; what happens at one
+// time on both sides of the socket is seen one edge later, so that the order of processes does not matter.
 #pragma once
 
 #include <tlm_utils/simple_target_socket.h>
@@ -54,7 +56,8 @@ private:
     // A transaction between its arrival and its response.
     struct Open {
         tlm::tlm_generic_payload* payload = nullptr;
-        std::size_t pieces = 0;  // bursts of the DRAM that are not scheduled yet
+        std::size_t pieces = 0;   // bursts of the DRAM that are not scheduled yet
+        std::size_t outside = 0;  // bursts that are not in the queues yet
         Cycle done = 0;
     };
     struct Piece {
@@ -87,6 +90,9 @@ private:
                                        sc_core::sc_time& delay);
     unsigned transport_dbg(tlm::tlm_generic_payload& payload);
     void take_arrivals();
+    void admit_refused();
+    void release();
+    [[nodiscard]] bool port_is_full() const;
     void accept(tlm::tlm_generic_payload& payload);
     void run_lane(Lane& lane);
     void respond();
@@ -98,7 +104,11 @@ private:
     DramConfig config_;
     std::uint64_t request_ps_, response_ps_;  // the controller's share of the way
     Mailbox<Arrival, 256> requests_;
+    Mailbox<Arrival, 1> refused_;  // waits for its END_REQ
     std::deque<Arrival> arriving_;
+    std::size_t held_ = 0;           // transactions from END_REQ until their last burst is in a queue
+    std::uint64_t released_ps_ = 0;  // when the latest ones left, and how many at that time
+    std::size_t num_released_ = 0;
     std::vector<Open> open_;
     std::vector<std::size_t> free_;  // unused entries of open_
     std::size_t num_open_ = 0;

@@ -64,8 +64,9 @@ private:
     std::unique_ptr<std::FILE, Close> file_;
 };
 
+// There is no port in front of a replay's channels.
 bool is_controller_key(const config::Key& key) {
-    return key.section == "dram" && key.name != "file";
+    return key.section == "dram" && key.name != "file" && key.name != "port_queue";
 }
 
 DramConfig read_memory(const CommandLine& line, const std::string& memory) {

@@ -449,6 +449,9 @@ KeyTable build_design_keys() {
                MEMBER(dram.lookahead))
         .whole("read_queue", "bursts", 1, 1024, "reads that wait in a channel", MEMBER(dram.read_queue))
         .whole("write_queue", "bursts", 1, 1024, "writes that wait in a channel", MEMBER(dram.write_queue))
+        .whole("port_queue", "AXI bursts", 1, 256,
+               "wait at the controller's port for room in the queues; while so many do, it takes no further one",
+               MEMBER(dram.port_queue))
         .whole("drain_high_percent", "%", 1, 100,
                "frfcfs: fill of the write queue from which on only writes are served", MEMBER(dram.drain_high_percent))
         .whole("drain_low_percent", "%", 0, 99, "frfcfs: fill of the write queue at which reads are served again",

@@ -170,6 +170,50 @@ TEST_CASE("an idle read takes the round trip that was measured on a board") {
     CHECK(round_trip(100'000'000, false) == 25);
 }
 
+TEST_CASE("short queues hold a transfer up, by the same cycles in both modes") {
+    for (const bool to_chip : {true, false}) {
+        Config config = dma_machine();
+        config.fabric_hz = 300'000'000;
+        config.dma.beat_bytes = 128;  // twice what the memory moves
+        config.dram.bus_bits = 32;
+        config.dram.rows = 16;
+        const KernelResult deep = run_alone(config, transfer_step(8000, 100, to_chip));
+        config.dram.read_queue = config.dram.write_queue = 2;
+        config.dram.port_queue = 1;
+        const KernelResult clocked = run_alone(config, transfer_step(8000, 100, to_chip), RunMode::Clocked);
+        const KernelResult leap = run_alone(config, transfer_step(8000, 100, to_chip), RunMode::Leap);
+        CHECK(clocked.cycles == leap.cycles);
+        CHECK(clocked.dram == leap.dram);
+        CHECK(clocked.pipeline == leap.pipeline);
+        CHECK(leap.cycles > deep.cycles);
+    }
+}
+
+TEST_CASE("a transfer never gets faster as the memory's bandwidth falls, and an unlimited one never waits for it") {
+    for (const bool to_chip : {true, false}) {
+        std::uint64_t before = 0;
+        for (int bus_bits = 64; bus_bits >= 8; bus_bits /= 2) {
+            Config config = dma_machine();
+            config.dram.bus_bits = bus_bits;
+            config.dram.rows = 8 * 64 / bus_bits;
+            const std::uint64_t cycles = run_alone(config, transfer_step(8000, 0, to_chip)).cycles;
+            CAPTURE(to_chip, bus_bits);
+            CHECK(cycles >= before);
+            before = cycles;
+        }
+    }
+    // A memory whose round trip is shorter than a port burst: what remains is one beat per cycle.
+    Config config = dma_machine();
+    config.dram.clock_hz = 10'000'000'000;
+    config.dram.controller_ns = 0;
+    config.dma.interconnect_ns = 0;
+    const KernelResult result = run_alone(config, transfer_step(8000, 0, true));
+    const std::uint64_t first = static_cast<std::uint64_t>(config.dma.request_latency_cycles) +
+                                static_cast<std::uint64_t>(config.dma.response_latency_cycles) + 2;
+    CHECK(result.busy == 1000);
+    CHECK(result.cycles <= 1000 + first + 3);
+}
+
 TEST_CASE("transfers count the same under leap") {
     const Config config = dma_machine();
     for (const bool to_chip : {true, false}) {

@@ -17,6 +17,7 @@ public:
     tlm_utils::simple_initiator_socket<Initiator> socket{"socket"};
     tlm_utils::simple_initiator_socket<Initiator> host{"host"};
     std::vector<std::uint64_t> done_ps;
+    std::vector<std::uint64_t> late_end_ps;  // of requests that were not taken at once
 
     explicit Initiator(const sc_core::sc_module_name& name) : sc_core::sc_module(name) {
         socket.register_nb_transport_bw(this, &Initiator::respond);
@@ -57,7 +58,11 @@ public:
     std::vector<std::vector<unsigned char>> buffers_;
 
 private:
-    tlm::tlm_sync_enum respond(tlm::tlm_generic_payload& payload, tlm::tlm_phase&, sc_core::sc_time& delay) {
+    tlm::tlm_sync_enum respond(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase, sc_core::sc_time& delay) {
+        if (phase == tlm::END_REQ) {
+            late_end_ps.push_back(sc_core::sc_time_stamp().value());
+            return tlm::TLM_ACCEPTED;
+        }
         done_ps.push_back((sc_core::sc_time_stamp() + delay).value());
         payload.release();
         return tlm::TLM_COMPLETED;
@@ -141,6 +146,34 @@ TEST_CASE("a long transaction is served burst by burst") {
         CHECK(stats.read_bytes == 512 + 64);
         CHECK(stats.written_bytes == 64);
     }
+}
+
+// Two transactions fill the port at 2000 ns; the bursts of the first enter the queues at edges 2001 to 2008. Times of
+// the END_REQ of a third if it is not taken at once.
+std::vector<std::uint64_t> late_ends(std::uint64_t third_ps, RunMode run_mode) {
+    DramConfig config = memory_of_1ghz();
+    config.port_queue = 2;
+    Bench bench(run_mode, config);
+    bench.initiator.schedule({{2'000'000, 0, 512}, {2'000'100, 512, 512}, {third_ps, 1024, 512}});
+    sc_core::sc_start(sc_core::sc_time(4, sc_core::SC_US));
+    CHECK(bench.initiator.done_ps.size() == 3);
+    return bench.initiator.late_end_ps;
+}
+
+TEST_CASE("a full port answers END_REQ when a transaction's last burst has entered the queues") {
+    CHECK(late_ends(2'004'500, RunMode::Leap) == std::vector<std::uint64_t>{2'008'000});
+}
+
+TEST_CASE("a full port answers END_REQ at the same edge under clocked") {
+    CHECK(late_ends(2'004'500, RunMode::Clocked) == std::vector<std::uint64_t>{2'008'000});
+}
+
+TEST_CASE("room at the port is seen one edge later by a request of the same time") {
+    CHECK(late_ends(2'008'000, RunMode::Leap) == std::vector<std::uint64_t>{2'009'000});
+}
+
+TEST_CASE("a port with room again takes a request at once") {
+    CHECK(late_ends(2'008'500, RunMode::Leap).empty());
 }
 
 TEST_CASE("a read that arrives when a refresh falls due waits for it") {

@@ -199,6 +199,15 @@ private:
                                      "memories/hbm2-u50.ini", "memories/lpddr4-3200.ini"}));
         }
         maybe_set(30, "dram.channels", 1, 4);
+        maybe_set(20, "dram.read_queue", 1, 40);
+        maybe_set(20, "dram.write_queue", 1, 40);
+        maybe_set(20, "dram.port_queue", 1, 8);
+        maybe_set(20, "dram.lookahead", 1, 40);
+        if (chance(40)) {
+            set("dram.scheduler", one_of<std::string>({"fcfs", "frfcfs"}));
+            set("dram.page_policy", one_of<std::string>({"open", "closed", "timeout"}));
+            set("dram.mapping", one_of<std::string>({"A", "B", "ba,ro:3,co:2,ra,bg,ro,co"}));
+        }
     }
 
     std::mt19937_64 random_;
