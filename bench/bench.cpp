@@ -10,7 +10,9 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <systemc>
 #include <vector>
@@ -36,6 +38,7 @@ struct Measurement {
     double startup_seconds = 0;
     double cycles_per_step = 0;
     double peak_mb = 0;
+    double traced_cycles = 0, seconds_per_traced_cycle = 0, bytes_per_traced_cycle = 0, traced_signals = 0;
 };
 
 double now() {
@@ -78,7 +81,8 @@ Measurement summary(std::vector<double> times) {
     return result;
 }
 
-Measurement simulate(const Config& config, RunMode run_mode, bool values, int steps) {
+Measurement simulate(const Config& config, RunMode run_mode, bool values, int steps,
+                     const std::optional<TraceOptions>& trace = std::nullopt) {
     const double start = now();
     SimulationOptions options;
     options.run_mode = run_mode;
@@ -86,6 +90,9 @@ Measurement simulate(const Config& config, RunMode run_mode, bool values, int st
     Simulation simulation(config, build_training_step(config), options);
     for (const auto& [name, weights] : initial_weights(config)) {
         simulation.set(simulation.step().find(name), weights);
+    }
+    if (trace) {
+        simulation.trace(*trace);
     }
     Dataset data = Dataset::load(config);
     const double ready = now();
@@ -97,10 +104,18 @@ Measurement simulate(const Config& config, RunMode run_mode, bool values, int st
         times.push_back(now() - before);
         cycles = static_cast<double>(outcome.end - outcome.start);
     }
+    const double traced_step = trace ? times.at(trace->step) : 0;
     if (times.size() > 2) {
         times.erase(times.begin());  // the first step fills the memo tables
     }
     Measurement result = summary(std::move(times));
+    if (trace) {
+        const TraceSummary traced = simulation.finish_trace();
+        result.traced_cycles = static_cast<double>(traced.cycles);
+        result.seconds_per_traced_cycle = (traced_step - result.seconds_per_step) / result.traced_cycles;
+        result.bytes_per_traced_cycle = static_cast<double>(traced.bytes) / result.traced_cycles;
+        result.traced_signals = static_cast<double>(traced.signals);
+    }
     result.startup_seconds = ready - start;
     result.cycles_per_step = cycles;
     return result;
@@ -177,6 +192,41 @@ Measurement floor_of(const Config& config, bool with_eigen) {
     return summary(std::move(times));
 }
 
+// Waveforms: what a cycle inside the window costs beyond the step's own time, and a step outside of it.
+void measure_traces(const std::string& design, const Config& config) {
+    const std::filesystem::path vcd = std::filesystem::temp_directory_path() / fmt::format("bench-{}.vcd", getpid());
+    TraceOptions options;
+    options.vcd = vcd.string();
+    options.step = 3;
+    const auto inside = [&](const char* what, const Config& traced, std::vector<std::string> scope) {
+        options.kernels = "encoder.0.attn.q.fwd.*";
+        options.scope = std::move(scope);
+        const Measurement m = in_child([&] { return simulate(traced, RunMode::Leap, true, 8, options); });
+        fmt::print("{:<44} {:9.3f} us per traced cycle ({:.0f} cycles, {:.0f} signals, {:.0f} bytes per cycle)\n", what,
+                   m.seconds_per_traced_cycle * 1e6, m.traced_cycles, m.traced_signals, m.bytes_per_traced_cycle);
+    };
+    fmt::print("\n");
+    const Config small =
+        load_config(design, {{"engine.count", "1"}, {"engine.rows", "4"}, {"engine.cols", "4"}}).config;
+    inside("trace of all signals of an engine, 16 PEs", small, {"clk", "engine0"});
+    inside("trace of the usual signals", config, {});
+    // Steps with and without a trace take turns, because the host's speed drifts.
+    double with = 1e9;
+    double without = 1e9;
+    options.kernels.clear();
+    options.cycles = CycleRange{0, 1};
+    options.step = 0;
+    options.scope.clear();
+    for (int i = 0; i < 5; ++i) {
+        without = std::min(without, in_child([&] { return simulate(config, RunMode::Leap, true, 20); }).best_seconds);
+        with =
+            std::min(with, in_child([&] { return simulate(config, RunMode::Leap, true, 20, options); }).best_seconds);
+    }
+    fmt::print("{:<44} {:9.3f} % slower than without a trace\n", "leap, values, outside of a trace's window",
+               (with / without - 1) * 100);
+    std::filesystem::remove(vcd);
+}
+
 void print(const char* what, const Measurement& m, double floor_seconds) {
     fmt::print("{:<44} {:9.3f} {:9.3f} {:10.1f} {:9.1f} {:8.2f} {:8.1f}\n", what, m.seconds_per_step * 1e3,
                m.best_seconds * 1e3, m.cycles_per_step / m.seconds_per_step / 1e6, m.startup_seconds * 1e3,
@@ -208,6 +258,7 @@ int sc_main(int argc, char* argv[]) {
     print("leap, values", leap, floor.seconds_per_step);
     print("leap, values off", in_child([&] { return simulate(config, RunMode::Leap, false, 40); }),
           floor.seconds_per_step);
+    measure_traces(design, config);
     fmt::print("\none step on the simulated FPGA: {:.3f} ms\n",
                leap.cycles_per_step / static_cast<double>(config.fabric_hz) * 1e3);
     return 0;

@@ -33,7 +33,12 @@ DramController::DramController(const sc_core::sc_module_name& name, ClockDomain&
 }
 
 void DramController::observe(const Observer& observer) {
+    observed_ = static_cast<bool>(observer);
     for (std::size_t i = 0; i < lanes_.size(); ++i) {
+        if (!observed_) {
+            lanes_[i].channel.observe({});
+            continue;
+        }
         lanes_[i].channel.observe([i, observer](const DramChannel::IssuedCommand& command) { observer(i, command); });
     }
 }

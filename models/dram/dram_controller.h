@@ -44,7 +44,8 @@ public:
     [[nodiscard]] const DramDevice& device(std::size_t channel) const { return lanes_[channel].channel.device(); }
     [[nodiscard]] std::string state_text() const;
 
-    // Called with every command of the memory; slows down idle stretches.
+    // Called with every command of the memory; slows down idle stretches. Within a window of the clock the commands
+    // come at their cycles, else when the controller makes up for them. Empty: no longer.
     using Observer = std::function<void(std::size_t channel, const DramChannel::IssuedCommand& command)>;
     void observe(const Observer& observer);
 
@@ -84,7 +85,7 @@ private:
     void edge() override;
     [[nodiscard]] Cycle next_event() const override;
     void advance(Cycle n) override;
-    [[nodiscard]] bool has_work() const override { return num_open_ != 0 || !arriving_.empty(); }
+    [[nodiscard]] bool has_work() const override { return observed_ || num_open_ != 0 || !arriving_.empty(); }
 
     tlm::tlm_sync_enum nb_transport_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& tlm_phase,
                                        sc_core::sc_time& delay);
@@ -102,6 +103,7 @@ private:
     static constexpr std::size_t kPageBytes = 4096;
 
     DramConfig config_;
+    bool observed_ = false;
     std::uint64_t request_ps_, response_ps_;  // the controller's share of the way
     Mailbox<Arrival, 256> requests_;
     Mailbox<Arrival, 1> refused_;  // waits for its END_REQ

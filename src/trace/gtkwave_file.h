@@ -17,8 +17,10 @@ struct GtkwaveMarker {
 struct GtkwaveView {
     std::string dump;                   // path of the VCD file
     std::vector<TracedSignal> signals;  // in the dump
-    std::uint64_t begin = 0, end = 0;   // to show, in the dump's units
+    std::uint64_t begin = 0, end = 0;   // of the dump, in its units
+    std::uint64_t shown = 0;            // from `begin` on, on the screen
     std::vector<GtkwaveMarker> markers;
+    std::vector<std::string> focus;  // scopes that come first and open
 };
 
 // Throws std::runtime_error if the file cannot be written.

@@ -101,6 +101,12 @@ struct MachineProbes::MemoryProbe {
     bool banks_traced = false;
 };
 
+struct MachineProbes::DramProbe {
+    // Of the commands of an edge; places stay until the next command. HBM has a bus for each kind.
+    unsigned row_command = 0, column_command = 0;
+    std::uint32_t row_rank = 0, row_bank = 0, row = 0, column_rank = 0, column_bank = 0, column = 0;
+};
+
 MachineProbes::MachineProbes(Machine& machine, const Program& program, const Config& config, bool values, VcdFile& file,
                              const Wanted& wanted)
     : machine_(machine),
@@ -111,7 +117,9 @@ MachineProbes::MachineProbes(Machine& machine, const Program& program, const Con
       engine_stages_(literals_of({"idle", "token_ids", "wait", "stream", "drain"})),
       write_stages_(literals_of({"idle", "request", "write"})),
       vector_stages_(literals_of({"idle", "token_ids", "request", "stream", "drain"})),
-      waits_(literals_of({"idle", "dependence", "units", "decode"})) {
+      waits_(literals_of({"idle", "dependence", "units", "decode"})),
+      row_commands_(literals_of({"none"})),
+      column_commands_(row_commands_) {
     kernel_names_.push_back("none");
     for (const KernelCommand& kernel : program.kernels) {
         kernel_names_.push_back(kernel.name.c_str());
@@ -128,6 +136,7 @@ MachineProbes::MachineProbes(Machine& machine, const Program& program, const Con
     for (const std::string& name : names_) {
         owners_.push_back(name.c_str());
     }
+    file_.look_while(&fabric_live_);
     add(clk, "top.clk");
     add(cycle_, "top.cycle", kCountBits);
     add_sequencer();
@@ -142,6 +151,7 @@ MachineProbes::MachineProbes(Machine& machine, const Program& program, const Con
     for (std::uint32_t i = 0; i < program.rams.size(); ++i) {
         add_memory(RamId{i});
     }
+    add_dram(config);
 }
 
 MachineProbes::~MachineProbes() = default;
@@ -305,13 +315,105 @@ void MachineProbes::add_memory(RamId ram) {
             add(port.addr[bank], name + "_addr", bits_for(geometry.rows));
         }
     }
-    file_.look_while(nullptr);
+    file_.look_while(&fabric_live_);
     probe->banks_traced = file_.signals().size() != before_banks;
     memories_traced_ = memories_traced_ || probe->banks_traced;
     memories_.push_back(file_.signals().size() != before ? std::move(probe) : nullptr);
 }
 
+void MachineProbes::add_dram(const Config& config) {
+    for (std::size_t i = 0; i < kNumDramCommands; ++i) {
+        const auto command = static_cast<DramCommand>(i);
+        (is_column_command(command) ? column_commands_ : row_commands_).push_back(to_string(command));
+    }
+    file_.look_while(&dram_live_);
+    const std::size_t before = file_.signals().size();
+    add(clk_mem, "top.clk_mem");
+    const int bank_bits = bits_for(static_cast<std::int64_t>(machine_.dram->device(0).num_banks()));
+    const int rank_bits = bits_for(static_cast<std::int64_t>(machine_.dram->device(0).num_ranks()));
+    for (int i = 0; i < config.dram.channels; ++i) {
+        drams_.push_back(std::make_unique<DramProbe>());
+        DramProbe& probe = *drams_.back();
+        const std::string path = fmt::format("top.dram.channel{}", i);
+        add(probe.row_command, path + ".row_command", row_commands_);
+        add(probe.row_rank, path + ".row_rank", rank_bits);
+        add(probe.row_bank, path + ".row_bank", bank_bits);
+        add(probe.row, path + ".row", kCountBits);
+        add(probe.column_command, path + ".column_command", column_commands_);
+        add(probe.column_rank, path + ".column_rank", rank_bits);
+        add(probe.column_bank, path + ".column_bank", bank_bits);
+        add(probe.column, path + ".column", kCountBits);
+    }
+    file_.look_while(nullptr);
+    dram_traced_ = file_.signals().size() != before;
+}
+
+void MachineProbes::follow_dram(bool on) {
+    if (!on || !dram_traced_) {
+        machine_.dram->observe({});
+        return;
+    }
+    machine_.dram->observe([this](std::size_t channel, const DramChannel::IssuedCommand& command) {
+        NotedCommand noted;
+        noted.channel = channel;
+        noted.cycle = command.cycle;
+        noted.command = command.command;
+        noted.rank = static_cast<std::uint32_t>(command.rank);
+        if (command.command != DramCommand::PreAll && command.command != DramCommand::Ref) {
+            noted.placed = true;
+            noted.bank = static_cast<std::uint32_t>(command.bank);
+        }
+        if (command.request != nullptr) {
+            noted.row = command.request->row;
+            noted.column = command.request->column;
+        }
+        noted_.push_back(noted);
+    });
+}
+
+void MachineProbes::update_dram() {
+    dram_live_ = true;
+    for (const auto& probe : drams_) {
+        probe->row_command = 0;
+        probe->column_command = 0;
+    }
+    for (const NotedCommand& noted : noted_) {
+        if (noted.cycle != machine_.clk_mem.cycle()) {
+            continue;  // from before the window
+        }
+        DramProbe& probe = *drams_[noted.channel];
+        const bool column = is_column_command(noted.command);
+        // The place of the command among those of its kind, whose names stand in the order of the enumeration.
+        unsigned place = 1;
+        for (std::size_t i = 0; i < static_cast<std::size_t>(noted.command); ++i) {
+            place += is_column_command(static_cast<DramCommand>(i)) == column ? 1 : 0;
+        }
+        (column ? probe.column_command : probe.row_command) = place;
+        (column ? probe.column_rank : probe.row_rank) = noted.rank;
+        if (noted.placed) {
+            (column ? probe.column_bank : probe.row_bank) = noted.bank;
+        }
+        if (column) {
+            probe.column = noted.column;
+        } else if (noted.command == DramCommand::Act) {
+            probe.row = noted.row;
+        }
+    }
+    noted_.clear();
+}
+
+void MachineProbes::settle() {
+    fabric_live_ = false;
+    dram_live_ = false;
+    for (const auto& memory : memories_) {
+        if (memory != nullptr) {
+            memory->live = false;
+        }
+    }
+}
+
 void MachineProbes::update() {
+    fabric_live_ = true;
     now_ = machine_.clk.cycle();
     cycle_ = static_cast<std::uint32_t>(now_);
     for (const auto& memory : memories_) {

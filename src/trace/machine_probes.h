@@ -23,10 +23,16 @@ public:
                   const Wanted& wanted);
     ~MachineProbes();
 
-    // The latest edge, in a window of the clock.
+    // The latest edge of the fabric clock, and of the DRAM's, in a window of both. The file then looks at the signals
+    // of the updated domain alone, until settle().
     void update();
+    void update_dram();
+    void settle();
+    // The DRAM's commands are noted from now on, or no longer.
+    void follow_dram(bool on);
+    [[nodiscard]] bool dram_traced() const { return dram_traced_; }
 
-    bool clk = false;  // driven by the caller
+    bool clk = false, clk_mem = false;  // driven by the caller
 
 private:
     static constexpr std::size_t kPorts = 2;  // of a memory at most
@@ -38,6 +44,7 @@ private:
     struct DmaProbe;
     struct ClientProbe;
     struct MemoryProbe;
+    struct DramProbe;
     struct Burst;
 
     template <typename T>
@@ -53,6 +60,7 @@ private:
     void add_dma();
     void add_interconnect();
     void add_memory(RamId ram);
+    void add_dram(const Config& config);
 
     void update_sequencer();
     void update_engine(EngineProbe& probe);
@@ -72,7 +80,8 @@ private:
     Wanted wanted_;
     Cycle now_ = 0;
     std::uint32_t cycle_ = 0;
-    bool memories_traced_ = false, interconnect_traced_ = false;
+    bool memories_traced_ = false, interconnect_traced_ = false, dram_traced_ = false;
+    bool fabric_live_ = false, dram_live_ = false;  // the file is to look at the domain's signals
     AccessCounter counter_;
 
     std::vector<std::string> names_;  // what literals point to
@@ -84,6 +93,17 @@ private:
     std::vector<std::unique_ptr<ClientProbe>> clients_;
     std::uint32_t waiting_ = 0;
     std::vector<std::unique_ptr<MemoryProbe>> memories_;  // by memory; null: not traced
+
+    struct NotedCommand {
+        std::size_t channel = 0;
+        Cycle cycle = 0;
+        DramCommand command = DramCommand::Act;
+        std::uint32_t rank = 0, bank = 0, row = 0, column = 0;
+        bool placed = false;  // bank, row and column are known: not for all banks
+    };
+    std::vector<const char*> row_commands_, column_commands_;
+    std::vector<std::unique_ptr<DramProbe>> drams_;  // by channel
+    std::vector<NotedCommand> noted_;                // since the latest edge
 };
 
 }  // namespace contraflow

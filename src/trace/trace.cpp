@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::uint64_t kPsPerNs = 1000;
 constexpr std::size_t kSuggestions = 3;
+constexpr Cycle kShownCycles = 24;  // at first, in GTKWave: names are readable
 
 bool matches(const std::string& pattern, const std::string& name) {
     return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
@@ -90,10 +91,8 @@ Trace::Trace(Machine& machine, const Program& program, const Config& config, boo
       matches_(matching_kernels()),
       shown_memory_(memories_of_kernels()),
       alarm_(std::make_unique<Alarm>(*this, machine.clk)) {
-    const std::uint64_t period = machine.clk.edge_ps(1);
-    const bool whole_ns = machine.clk.edge_ps(kPsPerNs) == period * kPsPerNs && period % (2 * kPsPerNs) == 0;
     try {
-        file_ = std::make_unique<VcdFile>(options.vcd, whole_ns ? kPsPerNs : 1, options.max_bytes);
+        file_ = std::make_unique<VcdFile>(options.vcd, options.max_bytes);
     } catch (const std::runtime_error& error) {
         throw ConfigError(fmt::format("--vcd {}; expected a file that can be written", error.what()));
     }
@@ -110,6 +109,11 @@ Trace::Trace(Machine& machine, const Program& program, const Config& config, boo
     if (file_->signals().empty()) {
         refuse(fmt::format("--scope {}: matches no signal; near it: {}", fmt::join(options.scope, " "),
                            fmt::join(suggestions(options.scope.front(), names), ", ")));
+    }
+    // Edges and the middle between them in whole ns, where nothing needs more.
+    const std::uint64_t period = machine.clk.edge_ps(1);
+    if (machine.clk.edge_ps(kPsPerNs) == period * kPsPerNs && period % (2 * kPsPerNs) == 0 && !probes_->dram_traced()) {
+        file_->use_ns();
     }
     if (file_->header_bytes() > options.max_bytes) {
         refuse(fmt::format("--max-bytes {}: the header alone takes {} bytes; expected more, or a smaller --scope",
@@ -180,8 +184,8 @@ std::vector<bool> Trace::memories_of_kernels() const {
     return memories;
 }
 
-// By name alone. Without --scope: all but the PEs, of which one per engine stands for the others, and the memories that
-// the chosen kernels do not use.
+// By name alone. Without --scope: all but the PEs, of which one per engine stands for the others, and the memories and
+// the DRAM if the chosen kernels do not use them.
 bool Trace::wants_signal(const std::string& name) const {
     if (!options_.scope.empty()) {
         return std::any_of(options_.scope.begin(), options_.scope.end(),
@@ -190,12 +194,24 @@ bool Trace::wants_signal(const std::string& name) const {
     if (name.find(".pe_") != std::string::npos) {
         return name.find(".pe_0_0.") != std::string::npos;
     }
+    if (name == "top.clk_mem" || name.rfind("top.dram.", 0) == 0) {
+        return shows_dram();
+    }
     for (std::size_t i = 0; i < program_.rams.size(); ++i) {
         if (name.find("." + program_.rams[i].name + ".") != std::string::npos) {
             return shown_memory_[i];
         }
     }
     return true;
+}
+
+bool Trace::shows_dram() const {
+    for (std::size_t i = 0; i < program_.kernels.size(); ++i) {
+        if (matches_[i] && program_.kernels[i].unit == UnitKind::Dma) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool Trace::wanted(Cycle edge) const {
@@ -216,7 +232,7 @@ void Trace::note_step(std::uint32_t step) {
 void Trace::note_issue(const KernelRecord& record) {
     if (in_step_ && matches_[record.kernel] && !options_.kernels.empty()) {
         ++running_;
-        kernels_.push_back({record.kernel, record.start, 0});
+        kernels_.push_back({record.kernel, record.start, 0, record.unit, record.gang_size});
         open_if_wanted(record.start);
     }
     check_interrupt();
@@ -250,36 +266,82 @@ void Trace::open_if_wanted(Cycle edge) {
 
 // SystemC's time is about to move on.
 void Trace::time_step() {
-    const ClockDomain& clk = machine_.clk;
-    const Cycle edge = clk.cycle();
-    if (!open_ || !clk.at_edge() || (sampled_ && edge == last_sample_)) {
+    if (!open_) {
         return;
     }
-    machine_.clk.enter_window();
-    machine_.clk_mem.enter_window();
-    const std::uint64_t now = clk.edge_ps(edge);
-    probes_->clk = true;
-    probes_->update();
-    sampled_ ? file_->sample(now) : file_->begin(now);
-    summary_.first_cycle = summary_.cycles == 0 ? edge : summary_.first_cycle;
-    summary_.windows += sampled_ ? 0 : 1;
-    if (!file_->full()) {
-        ++summary_.cycles;
-        summary_.last_cycle = edge;
+    const ClockDomain& clk = machine_.clk;
+    const ClockDomain& clk_mem = machine_.clk_mem;
+    const bool fabric = clk.at_edge() && !(sampled_ && clk.cycle() == last_sample_);
+    if (!sampled_ && !fabric) {
+        return;  // on the way to the window's first edge
     }
-    sampled_ = true;
-    last_sample_ = edge;
-    probes_->clk = false;
-    file_->set(probes_->clk, now + (clk.edge_ps(edge + 1) - now) / 2);
-    if (!wanted(edge + 1)) {
+    const bool dram = probes_->dram_traced() && sampled_ && clk_mem.at_edge() && clk_mem.cycle() != last_dram_sample_;
+    if (fabric || dram) {
+        sample(fabric, dram);
+    }
+    if (fabric && !wanted(clk.cycle() + 1)) {
         close_window();
     }
     check_interrupt();
 }
 
+void Trace::sample(bool fabric, bool dram) {
+    const std::uint64_t now = sc_core::sc_time_stamp().value();
+    const auto middle = [now](const ClockDomain& clock) { return now + (clock.edge_ps(clock.cycle() + 1) - now) / 2; };
+    let_fall(now);
+    if (dram) {
+        last_dram_sample_ = machine_.clk_mem.cycle();
+        probes_->clk_mem = true;
+        clk_mem_falls_ = middle(machine_.clk_mem);
+        probes_->update_dram();
+    }
+    if (fabric) {
+        machine_.clk.enter_window();
+        machine_.clk_mem.enter_window();
+        last_sample_ = machine_.clk.cycle();
+        probes_->clk = true;
+        clk_falls_ = middle(machine_.clk);
+        probes_->update();
+    }
+    if (sampled_) {
+        file_->sample(now);
+    } else {
+        sampled_ = true;
+        probes_->follow_dram(true);
+        last_dram_sample_ = machine_.clk_mem.cycle();
+        file_->begin(now);
+        ++summary_.windows;
+    }
+    probes_->settle();
+    if (fabric && !file_->full()) {
+        summary_.first_cycle = summary_.cycles == 0 ? last_sample_ : summary_.first_cycle;
+        summary_.last_cycle = last_sample_;
+        ++summary_.cycles;
+    }
+}
+
+// Falling edges up to a time, in order.
+void Trace::let_fall(std::uint64_t until) {
+    const auto fall = [&](std::optional<std::uint64_t>& at, bool& clk) {
+        if (at && *at <= until) {
+            clk = false;
+            file_->set(clk, *at);
+            at.reset();
+        }
+    };
+    if (clk_falls_ && clk_mem_falls_ && *clk_falls_ < *clk_mem_falls_) {
+        fall(clk_falls_, probes_->clk);
+    }
+    fall(clk_mem_falls_, probes_->clk_mem);
+    fall(clk_falls_, probes_->clk);
+}
+
 void Trace::close_window() {
     if (sampled_) {
-        file_->end(machine_.clk.edge_ps(last_sample_ + 1));
+        const std::uint64_t end = machine_.clk.edge_ps(last_sample_ + 1);
+        let_fall(end);
+        file_->end(end);
+        probes_->follow_dram(false);
     }
     open_ = false;
     machine_.clk.close_window();
@@ -327,6 +389,40 @@ std::string Trace::miss() const {
                                     : runs);
 }
 
+// What explains the chosen kernels best: the first engine of each gang, the unit, the memories they use.
+std::vector<std::string> Trace::focus() const {
+    std::vector<std::string> scopes;
+    const auto add = [&](const std::string& scope) {
+        if (std::find(scopes.begin(), scopes.end(), scope) == scopes.end()) {
+            scopes.push_back(scope);
+        }
+    };
+    for (const TracedKernel& kernel : kernels_) {
+        const UnitKind unit = program_.kernels[kernel.kernel].unit;
+        if (unit == UnitKind::Dma) {
+            add("top.dma");
+        } else {
+            add(fmt::format("top.{}{}", unit == UnitKind::Engine ? "engine" : "vector", kernel.unit));
+        }
+    }
+    const auto add_memory = [&](std::size_t ram) {
+        add(fmt::format("top.{}.{}", to_string(program_.rams[ram].kind), program_.rams[ram].name));
+    };
+    for (const TracedKernel& kernel : kernels_) {  // of a contraction, operands first
+        if (program_.kernels[kernel.kernel].unit == UnitKind::Engine) {
+            const ContractionCommand& command = program_.contractions[program_.kernels[kernel.kernel].command];
+            add_memory(index_of(command.a.ram));
+            add_memory(index_of(command.b.ram));
+        }
+    }
+    for (std::size_t i = 0; i < program_.rams.size(); ++i) {
+        if (shown_memory_[i]) {
+            add_memory(i);
+        }
+    }
+    return scopes;
+}
+
 void Trace::write_save_file() const {
     if (options_.gtkw.empty()) {
         return;
@@ -337,6 +433,7 @@ void Trace::write_save_file() const {
     const auto time_of = [&](Cycle edge) { return machine_.clk.edge_ps(edge) / file_->unit_ps(); };
     view.begin = time_of(summary_.first_cycle);
     view.end = time_of(summary_.last_cycle + 1);
+    view.shown = time_of(std::min(summary_.last_cycle + 1, summary_.first_cycle + kShownCycles)) - view.begin;
     for (const TracedKernel& kernel : kernels_) {
         const std::string& name = program_.kernels[kernel.kernel].name;
         view.markers.push_back({time_of(kernel.start), name});
@@ -344,6 +441,7 @@ void Trace::write_save_file() const {
             view.markers.push_back({time_of(kernel.end), name + " done"});
         }
     }
+    view.focus = focus();
     if (kernels_.empty()) {
         view.markers = {{view.begin, "begin"}, {view.end, "end"}};
     }

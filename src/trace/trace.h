@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ namespace contraflow {
 struct TracedKernel {
     std::uint32_t kernel = 0;
     Cycle start = 0, end = 0;  // end 0: still runs
+    std::uint16_t unit = 0, gang_size = 1;
 };
 
 class Trace {
@@ -39,12 +41,16 @@ private:
     [[nodiscard]] std::vector<bool> matching_kernels() const;
     [[nodiscard]] bool wants_signal(const std::string& name) const;
     [[nodiscard]] std::vector<bool> memories_of_kernels() const;
+    [[nodiscard]] bool shows_dram() const;
+    [[nodiscard]] std::vector<std::string> focus() const;
     [[nodiscard]] bool wanted(Cycle edge) const;
     void note_step(std::uint32_t step);
     void note_issue(const KernelRecord& record);
     void note_done(const KernelRecord& record);
     void open_if_wanted(Cycle edge);
     void time_step();
+    void sample(bool fabric, bool dram);
+    void let_fall(std::uint64_t until);
     void close_window();
     void check_interrupt();
     [[nodiscard]] std::string miss() const;
@@ -63,7 +69,8 @@ private:
     bool in_step_ = false;
     std::size_t running_ = 0;  // matching kernels
     bool open_ = false, sampled_ = false;
-    Cycle last_sample_ = 0;
+    Cycle last_sample_ = 0, last_dram_sample_ = 0;
+    std::optional<std::uint64_t> clk_falls_, clk_mem_falls_;  // falling edges that are not written yet
     Cycle step_start_ = 0;
     std::vector<TracedKernel> kernels_;
     TraceSummary summary_;

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstring>
-#include <map>
+#include <limits>
 #include <stdexcept>
 
 #include <sysc/tracing/sc_tracing_ids.h>
@@ -56,15 +56,13 @@ void make_id(std::size_t index, char* id) {
     *id = '\0';
 }
 
+// The shortest digits that give the value with these bits; returns the place after them.
 template <typename Real>
-void append_real(std::string& text, Real value) {
-    if (std::isnan(value)) {
-        text += "nan";  // without the sign, which readers do not expect
-        return;
-    }
-    char digits[64];
-    const auto result = std::to_chars(digits, digits + sizeof digits, value);
-    text.append(digits, result.ptr);
+char* write_real(char* first, char* last, std::uint64_t bits) {
+    Real value = 0;
+    std::memcpy(&value, &bits, sizeof value);
+    // A nan without its sign, which readers do not expect.
+    return std::to_chars(first, last, std::isnan(value) ? std::numeric_limits<Real>::quiet_NaN() : value).ptr;
 }
 
 const char* type_of(TracedSignal::Kind kind) {
@@ -96,8 +94,7 @@ struct Scope {
 
 }  // namespace
 
-VcdFile::VcdFile(const std::string& path, std::uint64_t unit_ps, std::uint64_t max_bytes)
-    : path_(path), unit_ps_(unit_ps), max_bytes_(max_bytes) {
+VcdFile::VcdFile(const std::string& path, std::uint64_t max_bytes) : path_(path), max_bytes_(max_bytes) {
     file_ = std::fopen(path.c_str(), "wb");
     if (file_ == nullptr) {
         throw std::runtime_error(fmt::format("{}: {}", path, std::strerror(errno)));
@@ -191,44 +188,37 @@ void VcdFile::stamp(std::uint64_t ps) {
 }
 
 void VcdFile::write(const Signal& signal, std::uint64_t value) {
+    // Put together in one place and added at once.
+    std::array<char, 2 + 64 + sizeof signal.id + 2> line;
+    char* const end = line.data() + line.size();
+    char* next = line.data();
     switch (signal.kind) {
         case TracedSignal::Kind::Bit:
-            buffer_ += value != 0 ? '1' : '0';
-            buffer_ += signal.id;
-            buffer_ += '\n';
-            return;
+            *next++ = value != 0 ? '1' : '0';
+            break;
         case TracedSignal::Kind::Number: {
-            char digits[65];
-            char* const end = digits + sizeof digits;
-            char* first = end;
-            do {
-                *--first = static_cast<char>('0' + (value & 1));
-                value >>= 1;
-            } while (value != 0);
-            buffer_ += 'b';
-            buffer_.append(first, end);
+            *next++ = 'b';
+            next = std::to_chars(next, end, value, 2).ptr;
+            *next++ = ' ';
             break;
         }
         case TracedSignal::Kind::Real:
-            buffer_ += 'r';
-            if (signal.bytes == sizeof(float)) {
-                float real = 0;
-                std::memcpy(&real, &value, sizeof real);
-                append_real(buffer_, real);
-            } else {
-                double real = 0;
-                std::memcpy(&real, &value, sizeof real);
-                append_real(buffer_, real);
-            }
+            *next++ = 'r';
+            next = signal.bytes == sizeof(float) ? write_real<float>(next, end, value)
+                                                 : write_real<double>(next, end, value);
+            *next++ = ' ';
             break;
         case TracedSignal::Kind::Text:
             buffer_ += 's';
             buffer_ += signal.literals[value];
+            *next++ = ' ';
             break;
     }
-    buffer_ += ' ';
-    buffer_ += signal.id;
-    buffer_ += '\n';
+    for (const char* id = signal.id; *id != '\0'; ++id) {
+        *next++ = *id;
+    }
+    *next++ = '\n';
+    buffer_.append(line.data(), next);
 }
 
 void VcdFile::write_unknown(const Signal& signal) {

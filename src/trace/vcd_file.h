@@ -25,9 +25,9 @@ struct TracedSignal {
 
 class VcdFile : public sc_core::sc_trace_file {
 public:
-    // Creates the file; throws std::runtime_error if it cannot. `unit_ps`: 1 or 1000, of the time stamps. The file
-    // never exceeds max_bytes; what would do so ends the dump (full()).
-    VcdFile(const std::string& path, std::uint64_t unit_ps, std::uint64_t max_bytes);
+    // Creates the file; throws std::runtime_error if it cannot. The file never exceeds max_bytes; what would do so ends
+    // the dump (full()).
+    VcdFile(const std::string& path, std::uint64_t max_bytes);
     ~VcdFile() override;
     VcdFile(const VcdFile&) = delete;
     VcdFile& operator=(const VcdFile&) = delete;
@@ -39,6 +39,8 @@ public:
     // always.
     void look_while(const bool* live) { live_ = live; }
 
+    // Time stamps in ns instead of ps. REQUIRES: nothing has been written; all times are whole ns.
+    void use_ns() { unit_ps_ = 1000; }
     // A window begins: all values are written. Times must not fall.
     void begin(std::uint64_t ps);
     // The values that changed, in a window.
@@ -117,7 +119,7 @@ private:
 
     std::FILE* file_ = nullptr;
     std::string path_;
-    std::uint64_t unit_ps_, max_bytes_;
+    std::uint64_t unit_ps_ = 1, max_bytes_;
     const bool* live_ = nullptr;
     std::vector<Signal> table_;
     std::vector<Group> groups_;

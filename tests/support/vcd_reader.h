@@ -45,12 +45,12 @@ public:
     [[nodiscard]] std::uint64_t time() const { return time_; }
 
     // Calls `edge` with the values at each rising edge of the bit `clock`, after all changes of that time.
-    void for_each_edge(const std::string& clock, const std::function<void()>& edge) {
+    void for_each_edge(const std::string& clock, const std::function<void(const VcdReader&)>& edge) {
         const std::size_t place = places_.at(clock);
         bool rises = false;
         const auto finish_time = [&] {
             if (rises) {
-                edge();
+                edge(*this);
             }
             rises = false;
         };

@@ -56,6 +56,10 @@ Counts counts_of(const Simulation& simulation) {
     }
     add_activities(counts, "dma", machine.dma->stats().cycles);
     counts["dma.bursts"] = machine.dma->stats().num_bursts;
+    const DramStats dram = machine.dram->sum_of_channels();
+    for (std::size_t i = 0; i < kNumDramCommands; ++i) {
+        counts[std::string("dram.") + to_string(static_cast<DramCommand>(i))] = dram.commands[i];
+    }
     counts["grants"] = machine.interconnect->stats().num_grants;
     counts["kernels"] = machine.sequencer->stats().num_issued;
     for (std::uint32_t i = 0; i < simulation.program().rams.size(); ++i) {
@@ -81,7 +85,7 @@ Counts counts_of(const std::string& vcd, const Simulation& simulation) {
         std::string en, we, ram;
     };
     std::vector<BankPort> ports;
-    std::vector<std::string> grants;
+    std::vector<std::string> grants, commands;
     for (const std::string& name : reader.names) {
         if (name.size() > 3 && name.substr(name.size() - 3) == "_en") {
             for (const RamGeometry& ram : simulation.program().rams) {
@@ -89,11 +93,13 @@ Counts counts_of(const std::string& vcd, const Simulation& simulation) {
                     ports.push_back({name, name.substr(0, name.size() - 3) + "_we", ram.name});
                 }
             }
+        } else if (name.find("_command") != std::string::npos) {
+            commands.push_back(name);
         } else if (name.size() > 6 && name.substr(name.size() - 6) == "_grant") {
             grants.push_back(name);
         }
     }
-    reader.for_each_edge("top.clk", [&] {
+    reader.for_each_edge("top.clk", [&](const VcdReader&) {
         for (const std::string& unit : units) {
             ++counts[unit + "." + reader.value("top." + unit + ".activity")];
         }
@@ -107,6 +113,11 @@ Counts counts_of(const std::string& vcd, const Simulation& simulation) {
         }
         counts["dma.bursts"] += reader.value("top.dma.dram_request") == "1" ? 1 : 0;
         counts["kernels"] += reader.value("top.sequencer.issue") == "1" ? 1 : 0;
+    });
+    VcdReader(vcd).for_each_edge("top.clk_mem", [&](const VcdReader& dram) {
+        for (const std::string& command : commands) {
+            ++counts["dram." + dram.value(command)];
+        }
     });
     return counts;
 }
@@ -130,7 +141,8 @@ std::string check_counts(const Overrides& design) {
             TraceOptions options;
             options.vcd = folder.file("all.vcd");
             options.cycles = CycleRange{0, 1'000'000'000};
-            options.scope = {"clk", "activity", "dram_request", "*_grant", "issue", "lutram", "bram", "uram"};
+            options.scope = {"clk",   "clk_mem", "activity", "dram_request", "*_grant",
+                             "issue", "lutram",  "bram",     "uram",         "dram"};
             simulation.trace(options);
             train(simulation, {machine_case.samples.front()});
             (void)simulation.finish_trace();

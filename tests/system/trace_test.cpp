@@ -47,7 +47,7 @@ void check_loads(const TemporaryFolder& folder, const std::string& vcd) {
     CHECK(std::filesystem::file_size(folder.file("check.fst")) > 0);
     VcdReader reader(vcd);
     CHECK(reader.timescales == 1);
-    reader.for_each_edge("top.clk", [] {});
+    reader.for_each_edge("top.clk", [](const VcdReader&) {});
 }
 
 // Each signal line of a save file names a signal of the dump, vectors with their range.
@@ -99,7 +99,7 @@ TEST_CASE("a trace holds the kernel's run and its busy cycles, loads without a w
         std::uint64_t busy = 0;
         std::uint64_t write_back = 0;
         std::vector<std::uint64_t> cycles;
-        reader.for_each_edge("top.clk", [&] {
+        reader.for_each_edge("top.clk", [&](const VcdReader&) {
             ++edges;
             cycles.push_back(reader.number("top.cycle"));
             if (reader.value("top." + unit + ".kernel") == "encoder.0.attn.q.fwd.T") {
@@ -132,7 +132,7 @@ TEST_CASE("a scope keeps only what it names, a range of cycles only those") {
     CHECK(reader.names.size() == 2 + 2 * 2 * 2);
     std::uint64_t edges = 0;
     std::uint64_t nonzero = 0;
-    reader.for_each_edge("top.clk", [&] {
+    reader.for_each_edge("top.clk", [&](const VcdReader&) {
         CHECK(reader.number("top.cycle") == 500 + edges);
         ++edges;
         nonzero += reader.value("top.engine0.pe_1_1.acc") != "0" ? 1 : 0;
@@ -204,7 +204,7 @@ TEST_CASE("the step to trace is counted from 0") {
     std::uint64_t first = 0;
     std::uint64_t last = 0;
     VcdReader reader(vcd);
-    reader.for_each_edge("top.clk", [&] {
+    reader.for_each_edge("top.clk", [&](const VcdReader&) {
         last = reader.number("top.cycle");
         first = first == 0 ? last : first;
     });
