@@ -1,68 +1,91 @@
 #include "common/access_cost.h"
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
 
 namespace contraflow {
 
 namespace {
 
-// All banks' rows, counted through. Rows of one or two words are the usual ones, and a division is dear.
-std::int64_t line_of(const RamGeometry& ram, std::int64_t address) {
-    return ram.lanes == 1 ? address : ram.lanes == 2 ? address >> 1 : address / ram.lanes;
+// The row of an address, all banks' rows counted through. Rows of one or two words are the usual ones, and a division
+// is dear.
+template <typename Use>
+auto with_line_of(const RamGeometry& ram, Use use) {
+    switch (ram.lanes) {
+        case 1:
+            return use([](std::int64_t address) { return address; });
+        case 2:
+            return use([](std::int64_t address) { return address >> 1; });
+        default:
+            return use([lanes = ram.lanes](std::int64_t address) { return address / lanes; });
+    }
 }
 
 }  // namespace
 
+// Takes the words one by one, and finds on the way what most sets are: in order, and within one turn of the banks.
+class AccessCounter::Lines {
+public:
+    Lines(std::vector<std::int64_t>& lines, std::size_t count) : lines_(lines) { lines_.resize(count); }
+
+    void add(std::int64_t line) {
+        sorted_ = sorted_ && line >= previous_;
+        distinct_ += line != previous_ ? 1 : 0;
+        previous_ = line;
+        lines_[count_++] = line;
+    }
+    [[nodiscard]] bool sorted() const { return sorted_; }
+    [[nodiscard]] std::int32_t distinct() const { return distinct_; }  // if sorted
+
+private:
+    std::vector<std::int64_t>& lines_;
+    std::size_t count_ = 0;
+    std::int64_t previous_ = -1;
+    std::int32_t distinct_ = 0;
+    bool sorted_ = true;
+};
+
 AccessCost AccessCounter::cost(const RamGeometry& ram, std::int64_t base, const std::int32_t* offsets,
                                std::int64_t count) {
-    lines_.clear();
-    for (std::int64_t i = 0; i < count; ++i) {
-        lines_.push_back(line_of(ram, base + offsets[i]));
-    }
-    return this->count(ram);
+    return with_line_of(ram, [&](auto line_of) {
+        Lines lines(lines_, static_cast<std::size_t>(count));
+        for (std::int64_t i = 0; i < count; ++i) {
+            lines.add(line_of(base + offsets[i]));
+        }
+        return this->count(ram, lines);
+    });
 }
 
 AccessCost AccessCounter::cost(const RamGeometry& ram, std::int64_t base, const std::vector<std::int32_t>& outer,
                                std::int64_t outer_begin, std::int64_t outer_end, const std::vector<std::int32_t>& inner,
                                std::int64_t inner_begin, std::int64_t inner_end) {
-    lines_.clear();
     const std::int64_t outer_count = outer.empty() ? 1 : outer_end - outer_begin;
     const std::int64_t inner_count = inner.empty() ? 1 : inner_end - inner_begin;
-    for (std::int64_t i = 0; i < outer_count; ++i) {
-        const std::int64_t line_base = base + AccessTable::at(outer, outer_begin + i);
-        for (std::int64_t j = 0; j < inner_count; ++j) {
-            lines_.push_back(line_of(ram, line_base + AccessTable::at(inner, inner_begin + j)));
+    return with_line_of(ram, [&](auto line_of) {
+        Lines lines(lines_, static_cast<std::size_t>(outer_count * inner_count));
+        for (std::int64_t i = 0; i < outer_count; ++i) {
+            const std::int64_t row = base + AccessTable::at(outer, outer_begin + i);
+            for (std::int64_t j = 0; j < inner_count; ++j) {
+                lines.add(line_of(row + AccessTable::at(inner, inner_begin + j)));
+            }
         }
-    }
-    return count(ram);
+        return count(ram, lines);
+    });
 }
 
-AccessCost AccessCounter::count(const RamGeometry& ram) {
+AccessCost AccessCounter::count(const RamGeometry& ram, const Lines& lines) {
     AccessCost result;
     result.words = static_cast<std::int32_t>(lines_.size());
-    if (lines_.size() == 1) {
+    // Lines that span no more than all banks once meet no conflict.
+    if (lines.sorted() && lines_.back() - lines_.front() < ram.banks) {
         result.cycles = 1;
-        result.rows = 1;
+        result.rows = lines.distinct();
         return result;
     }
-    if (!std::is_sorted(lines_.begin(), lines_.end())) {
+    if (!lines.sorted()) {
         std::sort(lines_.begin(), lines_.end());
     }
-    // Lines that span no more than all banks once meet no conflict.
-    if (lines_.back() - lines_.front() < ram.banks) {
-        result.cycles = 1;
-        result.rows =
-            static_cast<std::int32_t>(1 + std::inner_product(lines_.begin() + 1, lines_.end(), lines_.begin(),
-                                                             std::int64_t{0}, std::plus<>(), std::not_equal_to<>()));
-        return result;
-    }
     const auto banks = static_cast<std::size_t>(ram.banks);
-    if (per_bank_.size() < banks) {
-        per_bank_.resize(banks);
-    }
-    std::fill_n(per_bank_.begin(), banks, 0);
+    per_bank_.assign(banks, 0);
     const bool power_of_two = (banks & (banks - 1)) == 0;
     std::int64_t previous = -1;
     for (const std::int64_t line : lines_) {

@@ -46,7 +46,8 @@ public:
     }
 
 private:
-    [[nodiscard]] AccessCost count(const RamGeometry& ram);
+    class Lines;
+    [[nodiscard]] AccessCost count(const RamGeometry& ram, const Lines& lines);
 
     std::vector<std::int64_t> lines_;     // address / lanes of each word
     std::vector<std::int32_t> per_bank_;  // distinct rows of each bank
