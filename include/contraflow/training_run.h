@@ -53,11 +53,11 @@ public:
     [[nodiscard]] const Plan& plan() const;
     [[nodiscard]] Weights weights() const;  // the parameters as they are now
 
-    // Of all steps so far, at least one: the numbers, the text of report.json, and the kernels as a timeline
-    // (docs/report.md).
-    [[nodiscard]] RunReport report() const;
+    // Of all steps so far, at least one: the text of report.json, and the kernels as a timeline (docs/report.md).
     [[nodiscard]] std::string report_json() const;
     [[nodiscard]] std::string timeline_json() const;
+    // The numbers behind them, for this program's own commands: report/run_report.h is not installed.
+    [[nodiscard]] RunReport report() const;
 
 private:
     struct Impl;
