@@ -1,6 +1,6 @@
 // The DRAM against recorded results of three open simulators (DRAMsim3, Ramulator 2, DRAMSys), where a copy of them is
-// found: -DCONTRAFLOW_DRAM_REFERENCE=FOLDER. Without it the tests say so and pass: tests/unit/dram_timing_test.cpp holds
-// the same cycles to closed forms.
+// found: -DCONTRAFLOW_DRAM_REFERENCE=FOLDER. Without it the tests say so and pass: tests/unit/dram_timing_test.cpp
+// holds the same cycles to closed forms.
 #include <catch2/catch.hpp>
 
 #include <nlohmann/json.hpp>
@@ -30,12 +30,10 @@ const fs::path kReference = CONTRAFLOW_DRAM_REFERENCE;
 struct Memory {
     std::string device, geometry, file;
 };
-const std::vector<Memory> kMemories{{"ddr4_2400_8gb_x8", "ddr4_8gb_x8", "ddr4-2400"},
-                                    {"ddr4_3200_8gb_x8", "ddr4_8gb_x8", "ddr4-3200"},
-                                    {"ddr3_1600_4gb_x8", "ddr3_4gb_x8", "ddr3-1600"},
-                                    {"hbm2_2000_legacy128", "hbm2_legacy128", "hbm2-legacy"},
-                                    {"hbm2_2000_pc64", "hbm2_pc64", "hbm2-pc"},
-                                    {"lpddr4_3200_8gb_x16x2", "lpddr4_8gb_x16x2", "lpddr4-3200"}};
+const std::vector<Memory> kMemories{
+    {"ddr4_2400_8gb_x8", "ddr4_8gb_x8", "ddr4-2400"}, {"ddr4_3200_8gb_x8", "ddr4_8gb_x8", "ddr4-3200"},
+    {"ddr3_1600_4gb_x8", "ddr3_4gb_x8", "ddr3-1600"}, {"hbm2_2000_legacy128", "hbm2_legacy128", "hbm2-legacy"},
+    {"hbm2_2000_pc64", "hbm2_pc64", "hbm2-pc"},       {"lpddr4_3200_8gb_x16x2", "lpddr4_8gb_x16x2", "lpddr4-3200"}};
 
 bool reference_is_there() {
     if (fs::exists(kReference / "results" / "expectations.json")) {
@@ -116,9 +114,8 @@ void check_trace(const Memory& memory, const std::string& mapping, const std::st
     const json& totals = expected["total_cycles"];
     const auto total = static_cast<double>(result.total_cycles);
     if (kind == "exact" || kind == "exact_up_to_command_length") {
-        check_every_request(
-            kReference / "results" / "requests" / (memory.device + "." + mapping) / (trace + ".csv.gz"),
-            kind == "exact", result);
+        check_every_request(kReference / "results" / "requests" / (memory.device + "." + mapping) / (trace + ".csv.gz"),
+                            kind == "exact", result);
         return;
     }
     CHECK(total >= expected["accept_total_cycles"][0].get<double>());
@@ -169,8 +166,8 @@ TEST_CASE("the reference's checker finds no violation in a command trace") {
             fs::path file = kReference / "traces" / (memory.geometry + ".A") / (std::string(trace) + ".trc");
             file += fs::exists(file) ? "" : ".gz";
             const std::string replayed = std::string(CONTRAFLOW_PROGRAM) + " dram --mapping A --memory " +
-                                         CONTRAFLOW_SOURCE_DIR + "/configs/memories/" + memory.file +
-                                         ".ini --trace " + file.string() + " --commands " + out + " > /dev/null";
+                                         CONTRAFLOW_SOURCE_DIR + "/configs/memories/" + memory.file + ".ini --trace " +
+                                         file.string() + " --commands " + out + " > /dev/null";
             REQUIRE(std::system(replayed.c_str()) == 0);
             const std::string checked = "python3 " + (kReference / "check_commands.py").string() + " -q " +
                                         (kReference / "devices" / (memory.device + ".json")).string() + " " + out +
