@@ -29,6 +29,10 @@ struct CommandLine {
     std::vector<std::string> positionals;
 
     [[nodiscard]] bool has(const std::string& option) const { return values.count(option) != 0; }
+    // Of an option with one value: the value, "" if it is not given.
+    [[nodiscard]] std::string text(const std::string& option) const {
+        return has(option) ? values[option].as<std::string>() : "";
+    }
 };
 
 // Parses `args`; with --help prints the subcommand's help and returns nothing (the command then returns 0).

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,20 @@ bool parse_either(const std::string& option, const std::string& text, const char
         throw ConfigError(fmt::format("--{} {}: expected {} or {}", option, text, first, second));
     }
     return text == first;
+}
+
+void refuse_other_file(const std::string& option, const std::string& path, const std::string& what,
+                       std::size_t start_bytes, const std::function<bool(const std::string&)>& starts_as_such) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file || !std::filesystem::is_regular_file(path) || std::filesystem::file_size(path) == 0) {
+        return;
+    }
+    std::string start(start_bytes, '\0');
+    file.read(start.data(), static_cast<std::streamsize>(start_bytes));
+    if (!starts_as_such(start)) {
+        throw ConfigError(
+            fmt::format("--{} {}: exists and is no {}; expected a new name or a {}", option, path, what, what));
+    }
 }
 
 Dataset load_data(const LoadedConfig& design) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -22,6 +23,10 @@ namespace contraflow::cli {
 // True for the first of the two words.
 [[nodiscard]] bool parse_either(const std::string& option, const std::string& text, const char* first,
                                 const char* second);
+
+// A file of a kind replaces one of its kind ("checkpoint"), but no other that exists: its first bytes tell.
+void refuse_other_file(const std::string& option, const std::string& path, const std::string& what,
+                       std::size_t start_bytes, const std::function<bool(const std::string&)>& starts_as_such);
 
 // The design's data set; its problems name the key that led to them.
 [[nodiscard]] Dataset load_data(const LoadedConfig& design);

@@ -3,12 +3,10 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -52,25 +50,6 @@ struct RunOptions {
     bool json = false;
 };
 
-std::string text_of(const CommandLine& line, const std::string& option) {
-    return line.has(option) ? line.values[option].as<std::string>() : "";
-}
-
-// A checkpoint replaces a checkpoint and a timeline a timeline, but neither any other file.
-void refuse_other_file(const std::string& option, const std::string& path, const std::string& what,
-                       std::size_t start_bytes, const std::function<bool(const std::string&)>& starts_as_such) {
-    std::ifstream file(path, std::ios::binary);
-    if (!file || !std::filesystem::is_regular_file(path) || std::filesystem::file_size(path) == 0) {
-        return;
-    }
-    std::string start(start_bytes, '\0');
-    file.read(start.data(), static_cast<std::streamsize>(start_bytes));
-    if (!starts_as_such(start)) {
-        throw ConfigError(
-            fmt::format("--{} {}: exists and is no {}; expected a new name or a {}", option, path, what, what));
-    }
-}
-
 void refuse_inside(const std::string& out, const std::string& option, const std::string& file) {
     std::filesystem::path folder = std::filesystem::weakly_canonical(out);
     if (folder.filename().empty()) {
@@ -85,12 +64,12 @@ void refuse_inside(const std::string& out, const std::string& option, const std:
 // Everything that can be wrong with the options is found here, before any work.
 RunOptions read_options(const CommandLine& line) {
     RunOptions options;
-    options.steps = parse_steps(text_of(line, "steps"));
+    options.steps = parse_steps(line.text("steps"));
     options.training.run_mode =
-        parse_either("mode", text_of(line, "mode"), "leap", "clocked") ? RunMode::Leap : RunMode::Clocked;
-    options.training.values = parse_either("values", text_of(line, "values"), "on", "off");
-    options.init = text_of(line, "init");
-    options.save = text_of(line, "save");
+        parse_either("mode", line.text("mode"), "leap", "clocked") ? RunMode::Leap : RunMode::Clocked;
+    options.training.values = parse_either("values", line.text("values"), "on", "off");
+    options.init = line.text("init");
+    options.save = line.text("save");
     options.training.allow_overflow = line.has("allow-overflow");
     options.json = line.has("json");
     if (line.has("init") && options.init.empty()) {
@@ -104,16 +83,16 @@ RunOptions read_options(const CommandLine& line) {
         refuse_other_file("save", options.save, "checkpoint", 9,
                           [](const std::string& start) { return start.back() == '{'; });
     }
-    options.timeline = text_of(line, "timeline");
+    options.timeline = line.text("timeline");
     if (line.has("timeline")) {
         check_writable_file(options.timeline, "--timeline " + options.timeline);
         refuse_other_file("timeline", options.timeline, "timeline", kTimelineStart.size(),
                           [](const std::string& start) { return start == kTimelineStart; });
     }
     if (line.has("out")) {
-        options.out.emplace(text_of(line, "out"), line.has("force"));
-        refuse_inside(text_of(line, "out"), "save", options.save);
-        refuse_inside(text_of(line, "out"), "timeline", options.timeline);
+        options.out.emplace(line.text("out"), line.has("force"));
+        refuse_inside(line.text("out"), "save", options.save);
+        refuse_inside(line.text("out"), "timeline", options.timeline);
     } else if (line.has("force")) {
         throw ConfigError("--force has no effect without --out DIR");
     }

@@ -35,10 +35,6 @@ extern "C" void note_interrupt(int signal) {
     interrupt_signal = signal;
 }
 
-std::string text_of(const CommandLine& line, const std::string& option) {
-    return line.has(option) ? line.values[option].as<std::string>() : "";
-}
-
 CycleRange parse_cycles(const std::string& text) {
     const std::size_t colon = text.find(':');
     const auto first = parse_count(text.substr(0, colon));
@@ -57,25 +53,28 @@ TraceOptions read_options(const CommandLine& line) {
     if (!line.has("vcd")) {
         throw ConfigError("trace needs --vcd FILE");
     }
-    options.vcd = text_of(line, "vcd");
-    options.gtkw = text_of(line, "gtkw");
-    options.kernels = text_of(line, "kernel");
+    options.vcd = line.text("vcd");
+    options.gtkw = line.text("gtkw");
+    options.kernels = line.text("kernel");
     if (line.has("kernel") && options.kernels.empty()) {
         throw ConfigError("--kernel: expected a pattern of kernel names");
     }
     if (line.has("cycles")) {
-        options.cycles = parse_cycles(text_of(line, "cycles"));
+        options.cycles = parse_cycles(line.text("cycles"));
     }
     if (line.has("scope")) {
         options.scope = line.values["scope"].as<std::vector<std::string>>();
     }
-    options.step = static_cast<std::uint32_t>(parse_count_option("step", text_of(line, "step"), 0, kMaxStep));
+    options.step = static_cast<std::uint32_t>(parse_count_option("step", line.text("step"), 0, kMaxStep));
     if (line.has("max-bytes")) {
-        options.max_bytes = parse_count_option("max-bytes", text_of(line, "max-bytes"), 1, kMaxCycle);
+        options.max_bytes = parse_count_option("max-bytes", line.text("max-bytes"), 1, kMaxCycle);
     }
     check_writable_file(options.vcd, "--vcd " + options.vcd);
+    refuse_other_file("vcd", options.vcd, "VCD file", 1, [](const std::string& start) { return start == "$"; });
     if (line.has("gtkw")) {
         check_writable_file(options.gtkw, "--gtkw " + options.gtkw);
+        refuse_other_file("gtkw", options.gtkw, "save file", 3,
+                          [](const std::string& start) { return start == "[*]"; });
         if (options.gtkw == options.vcd) {
             throw ConfigError("--gtkw " + options.gtkw + ": is the file of --vcd; expected another name");
         }
@@ -129,13 +128,12 @@ int trace_command(const Arguments& args) {
     }
     const TraceOptions options = read_options(*line);
     TrainingOptions training;
-    training.run_mode =
-        parse_either("mode", text_of(*line, "mode"), "leap", "clocked") ? RunMode::Leap : RunMode::Clocked;
-    training.values = parse_either("values", text_of(*line, "values"), "on", "off");
+    training.run_mode = parse_either("mode", line->text("mode"), "leap", "clocked") ? RunMode::Leap : RunMode::Clocked;
+    training.values = parse_either("values", line->text("values"), "on", "off");
     training.allow_overflow = line->has("allow-overflow");
     const Config& config = line->design.config;
     Dataset data = load_data(line->design);
-    const std::string init = text_of(*line, "init");
+    const std::string init = line->text("init");
     Weights weights = init.empty() ? initial_weights(config) : load_weights(init, config);
 
     const std::unique_ptr<TrainingRun> run = build_run(line->design, training, std::move(data), std::move(weights));

@@ -89,8 +89,10 @@ Trace::Trace(Machine& machine, const Program& program, const Config& config, boo
       program_(program),
       options_(options),
       matches_(matching_kernels()),
-      shown_memory_(memories_of_kernels()),
-      alarm_(std::make_unique<Alarm>(*this, machine.clk)) {
+      shown_memory_(memories_of_kernels()) {
+    for (std::size_t i = 0; i < program.rams.size(); ++i) {
+        memory_named_.emplace(program.rams[i].name, i);
+    }
     try {
         file_ = std::make_unique<VcdFile>(options.vcd, options.max_bytes);
     } catch (const std::runtime_error& error) {
@@ -120,6 +122,7 @@ Trace::Trace(Machine& machine, const Program& program, const Config& config, boo
                            options.max_bytes, file_->header_bytes()));
     }
     summary_.signals = file_->signals().size();
+    alarm_ = std::make_unique<Alarm>(*this, machine.clk);  // last: the clock keeps it
     file_->on_time_step = [this] { time_step(); };
     machine.sequencer->on_step = [this](std::uint32_t step) { note_step(step); };
     machine.sequencer->on_issue = [this](const KernelRecord& record) { note_issue(record); };
@@ -197,12 +200,11 @@ bool Trace::wants_signal(const std::string& name) const {
     if (name == "top.clk_mem" || name.rfind("top.dram.", 0) == 0) {
         return shows_dram();
     }
-    for (std::size_t i = 0; i < program_.rams.size(); ++i) {
-        if (name.find("." + program_.rams[i].name + ".") != std::string::npos) {
-            return shown_memory_[i];
-        }
-    }
-    return true;
+    // top.bram.bram3.bank0_a_en
+    const std::size_t last = name.rfind('.');
+    const std::size_t before = name.rfind('.', last - 1);
+    const auto memory = memory_named_.find(name.substr(before + 1, last - before - 1));
+    return memory == memory_named_.end() || shown_memory_[memory->second];
 }
 
 bool Trace::shows_dram() const {
@@ -221,18 +223,14 @@ bool Trace::wanted(Cycle edge) const {
 
 void Trace::note_step(std::uint32_t step) {
     in_step_ = step == options_.step;
-    const Cycle edge = machine_.sequencer->cycle();
-    if (in_step_) {
-        step_start_ = edge;
-    }
-    open_if_wanted(edge);
+    open_if_wanted(machine_.sequencer->cycle());
     check_interrupt();
 }
 
 void Trace::note_issue(const KernelRecord& record) {
     if (in_step_ && matches_[record.kernel] && !options_.kernels.empty()) {
         ++running_;
-        kernels_.push_back({record.kernel, record.start, 0, record.unit, record.gang_size});
+        kernels_.push_back({record.kernel, record.start, 0, record.unit});
         open_if_wanted(record.start);
     }
     check_interrupt();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,7 +20,7 @@ namespace contraflow {
 struct TracedKernel {
     std::uint32_t kernel = 0;
     Cycle start = 0, end = 0;  // end 0: still runs
-    std::uint16_t unit = 0, gang_size = 1;
+    std::uint16_t unit = 0;
 };
 
 class Trace {
@@ -61,6 +62,7 @@ private:
     TraceOptions options_;
     std::vector<bool> matches_;       // by kernel
     std::vector<bool> shown_memory_;  // by memory, without --scope
+    std::map<std::string, std::size_t> memory_named_;
     std::unique_ptr<Alarm> alarm_;
     std::unique_ptr<VcdFile> file_;
     std::unique_ptr<MachineProbes> probes_;
@@ -71,7 +73,6 @@ private:
     bool open_ = false, sampled_ = false;
     Cycle last_sample_ = 0, last_dram_sample_ = 0;
     std::optional<std::uint64_t> clk_falls_, clk_mem_falls_;  // falling edges that are not written yet
-    Cycle step_start_ = 0;
     std::vector<TracedKernel> kernels_;
     TraceSummary summary_;
 };

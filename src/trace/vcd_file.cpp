@@ -152,15 +152,15 @@ void VcdFile::sample(std::uint64_t ps) {
 }
 
 void VcdFile::set(const bool& bit, std::uint64_t ps) {
-    for (Signal& signal : table_) {
-        if (signal.object == &bit) {
-            stamp(ps);
-            signal.last = bit ? 1 : 0;
-            write(signal, signal.last);
-            commit();
-            return;
-        }
+    const auto place = bits_.find(&bit);
+    if (place == bits_.end()) {
+        return;
     }
+    Signal& signal = table_[place->second];
+    stamp(ps);
+    signal.last = bit ? 1 : 0;
+    write(signal, signal.last);
+    commit();
 }
 
 void VcdFile::end(std::uint64_t ps) {
@@ -335,6 +335,9 @@ void VcdFile::add(const void* object, std::size_t bytes, TracedSignal::Kind kind
     signal.width = static_cast<std::uint8_t>(width);
     make_id(table_.size(), signal.id);
     signal.literals = literals;
+    if (kind == TracedSignal::Kind::Bit) {
+        bits_.emplace(object, table_.size());
+    }
     table_.push_back(signal);
     signals_.push_back({name, kind, width});
     if (groups_.empty() || groups_.back().live != live_) {

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <systemc>
+#include <unordered_map>
 #include <vector>
 
 namespace contraflow {
@@ -45,7 +46,7 @@ public:
     void begin(std::uint64_t ps);
     // The values that changed, in a window.
     void sample(std::uint64_t ps);
-    // One bit at a time between samples (a clock's falling edge), in a window.
+    // One bit at a time between samples (a clock's falling edge), in a window. No effect if it is not traced.
     void set(const bool& bit, std::uint64_t ps);
     // The window ends: no value is known from here on.
     void end(std::uint64_t ps);
@@ -122,6 +123,7 @@ private:
     std::uint64_t unit_ps_ = 1, max_bytes_;
     const bool* live_ = nullptr;
     std::vector<Signal> table_;
+    std::unordered_map<const void*, std::size_t> bits_;  // place of a bit in the table
     std::vector<Group> groups_;
     std::vector<TracedSignal> signals_;
     std::string buffer_;

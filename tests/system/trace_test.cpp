@@ -163,7 +163,8 @@ TEST_CASE("an interrupt ends the run and leaves a trace that loads") {
     const TemporaryFolder folder;
     const std::string vcd = folder.file("int.vcd");
     // While the window is open, and while the run is on its way to it.
-    for (const char* window : {"--cycles 0:900000000 --scope '*'", "--kernel 'encoder*' --step 900000"}) {
+    for (const char* window :
+         {"--cycles 0:900000000 --scope clk --scope 'engine*'", "--kernel 'encoder*' --step 900000"}) {
         const Outcome outcome =
             run_shell("timeout -s INT --preserve-status 1.5 " + kProgram + " trace -c " + kConfigs + "u50-6enc.ini " +
                       window + " --vcd " + vcd + " --gtkw " + folder.file("int.gtkw"));
@@ -193,6 +194,9 @@ TEST_CASE("what matches nothing is refused in one line") {
     check_refused("trace" + kTiny + "--cycles 0:9 --vcd /nonexistent/x.vcd", {"--vcd /nonexistent/x.vcd"});
     check_refused("trace" + kTiny + "--cycles 0:9 --gtkw /nonexistent/x.gtkw" + vcd, {"--gtkw /nonexistent/x.gtkw"});
     CHECK(!std::filesystem::exists(folder.file("x.vcd")));
+    check_refused("trace" + kTiny + "--cycles 0:9 --vcd " + folder.write("d.ini", "[network]\n"),
+                  {"d.ini", "is no VCD file"});
+    CHECK(read_bytes(folder.file("d.ini")) == "[network]\n");
 }
 
 TEST_CASE("the step to trace is counted from 0") {
