@@ -248,6 +248,22 @@ struct DramConfig {
     [[nodiscard]] int read_latency() const { return nCL + nDQSCK; }             // RD to first beat
     [[nodiscard]] int write_latency() const { return nCWL + nDQSS + nDQS2DQ; }  // WR to first beat
     [[nodiscard]] int banks_per_rank() const { return bank_groups * banks; }
+    // How many values a field of an address takes: a power of two. A column counts bursts.
+    [[nodiscard]] int values_of(DramField field) const {
+        switch (field) {
+            case DramField::Row:
+                return rows;
+            case DramField::Rank:
+                return ranks;
+            case DramField::BankGroup:
+                return bank_groups;
+            case DramField::Bank:
+                return banks;
+            case DramField::Column:
+                break;
+        }
+        return columns / burst_length;
+    }
     [[nodiscard]] std::int64_t capacity_bytes() const { return channel_bytes * channels; }
 };
 

@@ -27,19 +27,14 @@ std::uint32_t& field_of(DramAddress& place, DramField field) {
 }  // namespace
 
 AddressMapping::AddressMapping(const DramConfig& config) {
-    std::array<int, 5> open{};  // bits of each field that no part has taken yet
-    const auto left = [&open](DramField field) -> int& { return open[static_cast<std::size_t>(field)]; };
-    left(DramField::Row) = log2_of(config.rows);
-    left(DramField::Rank) = log2_of(config.ranks);
-    left(DramField::BankGroup) = log2_of(config.bank_groups);
-    left(DramField::Bank) = log2_of(config.banks);
-    left(DramField::Column) = log2_of(config.columns / config.burst_length);
+    std::array<int, 5> taken{};  // bits of each field that have a part of their own
+    for (const MappingPart& part : config.mapping) {
+        taken[static_cast<std::size_t>(part.field)] += part.bits;
+    }
     std::vector<int> widths;
     for (const MappingPart& part : config.mapping) {
-        left(part.field) -= part.bits;
-    }
-    for (const MappingPart& part : config.mapping) {
-        widths.push_back(part.bits == 0 ? left(part.field) : part.bits);
+        const int rest = log2_of(config.values_of(part.field)) - taken[static_cast<std::size_t>(part.field)];
+        widths.push_back(part.bits == 0 ? rest : part.bits);
     }
     // From the least significant part up: a field's parts are in order, too.
     std::array<int, 5> filled{};

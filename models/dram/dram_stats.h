@@ -48,7 +48,15 @@ struct DramStats {
 
     [[nodiscard]] std::uint64_t count(DramCommand command) const { return commands[static_cast<std::size_t>(command)]; }
     [[nodiscard]] std::uint64_t refreshes() const { return count(DramCommand::Ref); }
+    // Cycles per read; 0 if there is none.
+    [[nodiscard]] double mean_queueing() const { return per_read(queueing_cycles); }
+    [[nodiscard]] double mean_service() const { return per_read(service_cycles); }
     DramStats& operator+=(const DramStats& other);
+
+private:
+    [[nodiscard]] double per_read(std::uint64_t sum) const {
+        return reads == 0 ? 0 : static_cast<double>(sum) / static_cast<double>(reads);
+    }
 };
 
 }  // namespace contraflow

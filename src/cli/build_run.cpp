@@ -3,9 +3,13 @@
 #include <iostream>
 #include <string>
 #include <systemc>
+#include <utility>
 #include <vector>
 
+#include "cli/option_values.h"
+#include "contraflow/dataset.h"
 #include "contraflow/error.h"
+#include "contraflow/weights.h"
 
 namespace contraflow::cli {
 
@@ -22,8 +26,22 @@ void handle_report(const sc_core::sc_report& report, const sc_core::sc_actions&)
 
 }  // namespace
 
-std::unique_ptr<TrainingRun> build_run(const LoadedConfig& design, const TrainingOptions& options, Dataset data,
-                                       Weights weights) {
+TrainingOptions read_training_options(const CommandLine& line) {
+    TrainingOptions options;
+    options.run_mode = parse_either("mode", line.text("mode"), "leap", "clocked") ? RunMode::Leap : RunMode::Clocked;
+    options.values = parse_either("values", line.text("values"), "on", "off");
+    options.allow_overflow = line.has("allow-overflow");
+    if (line.has("init") && line.text("init").empty()) {
+        throw ConfigError("--init: expected the name of a checkpoint file");
+    }
+    return options;
+}
+
+std::unique_ptr<TrainingRun> build_run(const CommandLine& line, const TrainingOptions& options) {
+    const LoadedConfig& design = line.design;
+    Dataset data = load_data(design);
+    Weights weights =
+        line.has("init") ? load_weights(line.text("init"), design.config) : initial_weights(design.config);
     sc_core::sc_report_handler::set_handler(handle_report);
     try {
         return std::make_unique<TrainingRun>(design.config, options, std::move(data), std::move(weights));

@@ -3,15 +3,16 @@
 
 #include <memory>
 
-#include "contraflow/dataset.h"
-#include "contraflow/load_config.h"
+#include "cli/command_line.h"
 #include "contraflow/training_run.h"
-#include "contraflow/weights.h"
 
 namespace contraflow::cli {
 
-// SystemC's reports go to stderr from here on. Throws ConfigError.
-[[nodiscard]] std::unique_ptr<TrainingRun> build_run(const LoadedConfig& design, const TrainingOptions& options,
-                                                     Dataset data, Weights weights);
+// --mode, --values and --allow-overflow. Throws ConfigError, also for an --init without a name.
+[[nodiscard]] TrainingOptions read_training_options(const CommandLine& line);
+
+// With the design's data and the parameters of --init, if it is given. SystemC's reports go to stderr from here on.
+// Throws ConfigError.
+[[nodiscard]] std::unique_ptr<TrainingRun> build_run(const CommandLine& line, const TrainingOptions& options);
 
 }  // namespace contraflow::cli

@@ -156,10 +156,9 @@ void print_text(const DramConfig& config, const Replay& replay) {
     table.add({"idle: other timing", grouped(sum.stall_timing_cycles)});
     table.add({"queue full, cycles", grouped(sum.stall_full_cycles)});
     if (sum.reads > 0) {
-        const auto reads = static_cast<double>(sum.reads);
         table.add({"read latency, mean cycles", fmt::format("{:.1f}", sum.latency.mean())});
-        table.add({"of it queueing", fmt::format("{:.1f}", static_cast<double>(sum.queueing_cycles) / reads)});
-        table.add({"of it service", fmt::format("{:.1f}", static_cast<double>(sum.service_cycles) / reads)});
+        table.add({"of it queueing", fmt::format("{:.1f}", sum.mean_queueing())});
+        table.add({"of it service", fmt::format("{:.1f}", sum.mean_service())});
         table.add({"half of the reads within", grouped(sum.latency.percentile(0.5))});
         table.add({"99 % of the reads within", grouped(sum.latency.percentile(0.99))});
         table.add({"all reads within", grouped(sum.latency.max())});

@@ -1,10 +1,10 @@
 // contraflow run: trains on the simulated machine and reports what that took.
 #include <fmt/format.h>
 #include <unistd.h>
-#include <algorithm>
-#include <cmath>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <iostream>
@@ -18,9 +18,9 @@
 #include "cli/command_line.h"
 #include "cli/option_values.h"
 #include "config/effective.h"
-#include "contraflow/dataset.h"
 #include "contraflow/error.h"
 #include "contraflow/training_run.h"
+#include "contraflow/weights.h"
 #include "report/report_csv.h"
 #include "report/report_json.h"
 #include "report/report_text.h"
@@ -46,7 +46,7 @@ struct RunOptions {
     std::size_t steps = 1;
     TrainingOptions training;
     std::optional<ResultFolder> out;
-    std::string init, save, timeline;  // empty: not given
+    std::string save, timeline;  // empty: not given
     bool json = false;
 };
 
@@ -65,16 +65,9 @@ void refuse_inside(const std::string& out, const std::string& option, const std:
 RunOptions read_options(const CommandLine& line) {
     RunOptions options;
     options.steps = parse_steps(line.text("steps"));
-    options.training.run_mode =
-        parse_either("mode", line.text("mode"), "leap", "clocked") ? RunMode::Leap : RunMode::Clocked;
-    options.training.values = parse_either("values", line.text("values"), "on", "off");
-    options.init = line.text("init");
+    options.training = read_training_options(line);
     options.save = line.text("save");
-    options.training.allow_overflow = line.has("allow-overflow");
     options.json = line.has("json");
-    if (line.has("init") && options.init.empty()) {
-        throw ConfigError("--init: expected the name of a checkpoint file");
-    }
     if (line.has("save")) {
         if (!options.training.values) {
             throw ConfigError("--save " + options.save + ": nothing is trained with --values off");
@@ -178,12 +171,7 @@ int train_command(const Arguments& args) {
         return 0;
     }
     const RunOptions options = read_options(*line);
-    const Config& config = line->design.config;
-    Dataset data = load_data(line->design);
-    Weights weights = options.init.empty() ? initial_weights(config) : load_weights(options.init, config);
-
-    const std::unique_ptr<TrainingRun> run =
-        build_run(line->design, options.training, std::move(data), std::move(weights));
+    const std::unique_ptr<TrainingRun> run = build_run(*line, options.training);
     const double startup_seconds = seconds_since(start);
     {
         Progress progress(options.steps);
@@ -202,7 +190,7 @@ int train_command(const Arguments& args) {
                                    [](const StepOutcome& step) { return !std::isfinite(step.loss); });
     const bool diverged = options.training.values && lost != run->outcomes().end();
     if (!options.save.empty() && !diverged) {
-        save_parameters(*run, config, options.save);
+        save_parameters(*run, line->design.config, options.save);
     }
     std::cout << (options.json ? report_json(report).dump(2) + "\n" : report_text(report));
     if (diverged) {

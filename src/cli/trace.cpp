@@ -4,15 +4,14 @@
 #include <csignal>
 #include <cstdint>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cli/build_run.h"
 #include "cli/command_line.h"
 #include "cli/option_values.h"
-#include "contraflow/dataset.h"
 #include "contraflow/error.h"
 #include "contraflow/training_run.h"
 #include "report/report_json.h"
@@ -127,16 +126,7 @@ int trace_command(const Arguments& args) {
         return 0;
     }
     const TraceOptions options = read_options(*line);
-    TrainingOptions training;
-    training.run_mode = parse_either("mode", line->text("mode"), "leap", "clocked") ? RunMode::Leap : RunMode::Clocked;
-    training.values = parse_either("values", line->text("values"), "on", "off");
-    training.allow_overflow = line->has("allow-overflow");
-    const Config& config = line->design.config;
-    Dataset data = load_data(line->design);
-    const std::string init = line->text("init");
-    Weights weights = init.empty() ? initial_weights(config) : load_weights(init, config);
-
-    const std::unique_ptr<TrainingRun> run = build_run(line->design, training, std::move(data), std::move(weights));
+    const std::unique_ptr<TrainingRun> run = build_run(*line, read_training_options(*line));
     run->trace(options);
     std::signal(SIGINT, note_interrupt);
     std::signal(SIGTERM, note_interrupt);

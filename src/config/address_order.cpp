@@ -6,6 +6,7 @@
 #include <array>
 #include <sstream>
 
+#include "common/integer_math.h"
 #include "config/values.h"
 
 namespace contraflow::config {
@@ -56,33 +57,6 @@ MappingPart parse_part(const std::string& text) {
     return part;
 }
 
-// Bits of a field of a memory.
-int bits_of(const DramConfig& dram, DramField field) {
-    int values = 1;
-    switch (field) {
-        case DramField::Row:
-            values = dram.rows;
-            break;
-        case DramField::Rank:
-            values = dram.ranks;
-            break;
-        case DramField::BankGroup:
-            values = dram.bank_groups;
-            break;
-        case DramField::Bank:
-            values = dram.banks;
-            break;
-        case DramField::Column:
-            values = dram.columns / dram.burst_length;
-            break;
-    }
-    int bits = 0;
-    while ((1 << bits) < values) {
-        ++bits;
-    }
-    return bits;
-}
-
 }  // namespace
 
 AddressOrder parse_address_order(const std::string& text) {
@@ -131,7 +105,7 @@ std::string address_order_problem(const DramConfig& dram) {
             given += part.field == name.field ? part.bits : 0;
             rest = rest || (part.field == name.field && part.bits == 0);
         }
-        const int wanted = bits_of(dram, name.field);
+        const int wanted = log2_of(dram.values_of(name.field));
         if (rest ? given > wanted : given != wanted) {
             return fmt::format("{} has {} bits; expected {}", name.text, given, wanted);
         }

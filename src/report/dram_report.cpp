@@ -30,15 +30,9 @@ nlohmann::ordered_json dram_json(const DramStats& stats, const DramConfig& confi
     json["stalls"] = {{"refresh", stats.stall_refresh_cycles},
                       {"timing", stats.stall_timing_cycles},
                       {"queue_full", stats.stall_full_cycles}};
-    const auto mean = [&](std::uint64_t sum) {
-        return stats.reads == 0 ? 0 : static_cast<double>(sum) / static_cast<double>(stats.reads);
-    };
-    json["read_latency_cycles"] = {{"mean", stats.latency.mean()},
-                                   {"p50", stats.latency.percentile(0.5)},
-                                   {"p99", stats.latency.percentile(0.99)},
-                                   {"max", stats.latency.max()},
-                                   {"queueing_mean", mean(stats.queueing_cycles)},
-                                   {"service_mean", mean(stats.service_cycles)}};
+    json["read_latency_cycles"] = {{"mean", stats.latency.mean()},           {"p50", stats.latency.percentile(0.5)},
+                                   {"p99", stats.latency.percentile(0.99)},  {"max", stats.latency.max()},
+                                   {"queueing_mean", stats.mean_queueing()}, {"service_mean", stats.mean_service()}};
     return json;
 }
 

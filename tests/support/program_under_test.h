@@ -4,10 +4,12 @@
 
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "support/temporary_folder.h"
 
@@ -35,6 +37,20 @@ inline Outcome run_shell(const std::string& command) {
 // Runs the program with these arguments, in a shell's syntax.
 inline Outcome contraflow_program(const std::string& arguments) {
     return run_shell(std::string(CONTRAFLOW_PROGRAM) + " " + arguments);
+}
+
+// The user's mistake: status 2, nothing on stdout, one line on stderr that holds all of `texts`.
+inline void check_refused(const std::string& arguments, const std::vector<std::string>& texts) {
+    const Outcome outcome = contraflow_program(arguments);
+    INFO("contraflow " << arguments << "\n" << outcome.err);
+    CHECK(outcome.status == 2);
+    CHECK(outcome.out.empty());
+    CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+    CHECK(outcome.err.rfind("contraflow: ", 0) == 0);
+    for (const std::string& text : texts) {
+        INFO("expected: " << text);
+        CHECK(outcome.err.find(text) != std::string::npos);
+    }
 }
 
 }  // namespace contraflow::test

@@ -1,5 +1,4 @@
 // contraflow run and check from outside: what the report says must add up, repeat, and be refused by name.
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdint>
@@ -22,6 +21,7 @@ using contraflow::make_f32;
 using contraflow::read_safetensors;
 using contraflow::TensorFile;
 using contraflow::write_safetensors;
+using contraflow::test::check_refused;
 using contraflow::test::contraflow_program;
 using contraflow::test::Outcome;
 using contraflow::test::read_bytes;
@@ -32,20 +32,6 @@ namespace {
 
 const std::string kConfigs = std::string(CONTRAFLOW_SOURCE_DIR) + "/configs/";
 const std::string kTiny = " -c " + kConfigs + "tiny.ini ";
-
-// The user's mistake: status 2, nothing on stdout, one line on stderr that holds all of `texts`.
-void check_refused(const std::string& arguments, const std::vector<std::string>& texts) {
-    const Outcome outcome = contraflow_program(arguments);
-    INFO("contraflow " << arguments << "\n" << outcome.err);
-    CHECK(outcome.status == 2);
-    CHECK(outcome.out.empty());
-    CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
-    CHECK(outcome.err.rfind("contraflow: ", 0) == 0);
-    for (const std::string& text : texts) {
-        INFO("expected: " << text);
-        CHECK(outcome.err.find(text) != std::string::npos);
-    }
-}
 
 json without_host(json report) {
     report.erase("host");

@@ -17,6 +17,7 @@
 #include "support/program_under_test.h"
 #include "support/temporary_folder.h"
 
+using contraflow::test::check_refused;
 using contraflow::test::contraflow_program;
 using contraflow::test::Outcome;
 using contraflow::test::read_bytes;
@@ -55,18 +56,6 @@ void sweep(const std::string& arguments, int expected_status = 0) {
     const Outcome outcome = contraflow_program("sweep" + kTiny + arguments);
     INFO("sweep" << arguments << "\n" << outcome.err);
     REQUIRE(outcome.status == expected_status);
-}
-
-void check_refused(const std::string& arguments, const std::vector<std::string>& texts) {
-    const Outcome outcome = contraflow_program(arguments);
-    INFO("contraflow " << arguments << "\n" << outcome.err);
-    CHECK(outcome.status == 2);
-    CHECK(outcome.out.empty());
-    CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
-    for (const std::string& text : texts) {
-        INFO("expected: " << text);
-        CHECK(outcome.err.find(text) != std::string::npos);
-    }
 }
 
 // The program in a process that the test can send signals to.

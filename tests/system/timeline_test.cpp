@@ -11,6 +11,7 @@
 #include "support/program_under_test.h"
 #include "support/temporary_folder.h"
 
+using contraflow::test::check_refused;
 using contraflow::test::contraflow_program;
 using contraflow::test::Outcome;
 using contraflow::test::read_bytes;
@@ -180,11 +181,8 @@ TEST_CASE("a timeline replaces a timeline, but no other file, and lies beside th
     const std::string first = read_bytes(temp.file("t.json"));
     CHECK(contraflow_program("run" + kTiny + timeline).status == 0);
     CHECK(read_bytes(temp.file("t.json")) == first);
-    const auto refused = [&](const std::string& arguments, const std::string& text) {
-        const Outcome outcome = contraflow_program("run" + kTiny + arguments);
-        INFO(outcome.err);
-        CHECK(outcome.status == 2);
-        CHECK(outcome.err.find(text) != std::string::npos);
+    const auto refused = [](const std::string& arguments, const std::string& text) {
+        check_refused("run" + kTiny + arguments, {text});
     };
     CHECK(contraflow_program("run" + kTiny + "--json --out " + temp.file("out")).status == 0);
     refused("--timeline " + temp.file("out/report.json"), "exists and is no timeline");

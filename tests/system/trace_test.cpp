@@ -1,6 +1,5 @@
 // contraflow trace from outside: the files load in GTKWave's tools, hold the window and the scope that were asked for,
 // and say what the report says.
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <filesystem>
@@ -13,6 +12,7 @@
 #include "support/temporary_folder.h"
 #include "support/vcd_reader.h"
 
+using contraflow::test::check_refused;
 using contraflow::test::contraflow_program;
 using contraflow::test::Outcome;
 using contraflow::test::read_bytes;
@@ -62,19 +62,6 @@ void check_save_file(const std::string& gtkw, const VcdReader& reader) {
         }
     }
     CHECK(shown == reader.names.size());
-}
-
-void check_refused(const std::string& arguments, const std::vector<std::string>& texts) {
-    const Outcome outcome = contraflow_program(arguments);
-    INFO("contraflow " << arguments << "\n" << outcome.err);
-    CHECK(outcome.status == 2);
-    CHECK(outcome.out.empty());
-    CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
-    CHECK(outcome.err.rfind("contraflow: ", 0) == 0);
-    for (const std::string& text : texts) {
-        INFO("expected: " << text);
-        CHECK(outcome.err.find(text) != std::string::npos);
-    }
 }
 
 }  // namespace
