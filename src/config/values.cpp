@@ -148,8 +148,7 @@ std::vector<MappingRule> parse_mapping_rules(const std::string& text) {
     std::vector<MappingRule> rules;
     std::istringstream entries(text);
     for (std::string entry; std::getline(entries, entry, ',');) {
-        const auto begin = entry.find_first_not_of(' ');
-        entry = begin == std::string::npos ? "" : entry.substr(begin, entry.find_last_not_of(' ') + 1 - begin);
+        entry = trimmed(entry);
         const std::size_t colon = entry.rfind(':');
         if (colon == std::string::npos || colon == 0) {
             throw BadValue('"' + entry + "\" has no pattern and form");
