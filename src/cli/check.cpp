@@ -37,9 +37,9 @@ Variant plan_variant(std::string name, const Config& config, const PlanOptions& 
     Variant variant;
     variant.name = std::move(name);
     try {
-        const Step step = build_training_step(config);
+        Step step = build_training_step(config);
         variant.macs = step.macs();
-        const PlannedStep planned = plan_step(step, config, options);
+        const PlannedStep planned = plan_step(std::move(step), config, options);
         variant.memory = make_memory_report(config, planned.step, planned.plan, planned.program, false);
     } catch (const ConfigError& error) {
         variant.error = error.lines().front();

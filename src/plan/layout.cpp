@@ -147,14 +147,15 @@ std::vector<LayoutLevel> make_levels(const std::vector<std::int64_t>& splits, in
         return {{splits.front(), 1, 1, {}}};
     }
     std::vector<LayoutLevel> levels;  // fastest first, turned around at the end
+    levels.reserve(splits.size() - 1);
     std::int64_t stride = 1;
     for (std::size_t i = 0; i + 1 < splits.size(); ++i) {
         LayoutLevel level;
         level.dense = splits[i];
         level.extent = splits[i + 1] / splits[i];
         level.stride = skewed ? stride : splits[i];
-        levels.push_back(level);
         stride = level.stride * level.extent;
+        levels.push_back(std::move(level));
         if (skewed && banks > 1) {
             std::int64_t rows = (stride + lanes - 1) / lanes;
             while (std::gcd(rows, std::int64_t{banks}) != 1) {

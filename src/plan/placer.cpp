@@ -62,19 +62,50 @@ struct Pool {
     struct Block {
         std::size_t tensor = 0;
         std::int64_t begin = 0, end = 0;
+        std::int64_t next_row = 0;  // first row boundary from the end on
         std::int32_t first = 0, last = 0;
     };
-    std::vector<Block> blocks;                    // by address
-    std::vector<float> moved;                     // by time bucket: tensors moved at that time
-    std::vector<std::int32_t> tensors_of_kernel;  // by kernel: how many of the memory's tensors it moves
+    std::vector<Block> blocks;  // by address, without a gap but at the ends of rows
+    std::int64_t next_row = 0;  // behind all of them
+    bool shared = false;        // blocks overlap
 
     [[nodiscard]] std::int64_t width() const { return std::int64_t{geometry.banks} * geometry.lanes; }
+};
+
+// A number per memory under construction, for each of many times (kernels): those of one time lie side by side.
+template <typename Number>
+class PoolTable {
+public:
+    explicit PoolTable(std::size_t rows) : rows_(rows) {}
+
+    void add_pool() {
+        if (pools_ == width_) {
+            const std::size_t width = std::max<std::size_t>(16, 2 * width_);
+            std::vector<Number> numbers(rows_ * width);
+            for (std::size_t row = 0; row < rows_; ++row) {
+                std::copy_n(numbers_.data() + row * width_, width_, numbers.data() + row * width);
+            }
+            numbers_ = std::move(numbers);
+            width_ = width;
+        }
+        ++pools_;
+    }
+    [[nodiscard]] Number* row(std::size_t row) { return numbers_.data() + row * width_; }
+
+private:
+    std::size_t rows_;
+    std::size_t pools_ = 0, width_ = 0;
+    std::vector<Number> numbers_;
 };
 
 class Placer {
 public:
     explicit Placer(const PlacementRequest& request)
-        : in_(request), memory_(request.config.memory), uses_(request.step.tensors.size()) {
+        : in_(request),
+          memory_(request.config.memory),
+          uses_(request.step.tensors.size()),
+          moved_(static_cast<std::size_t>(kBuckets)),
+          tensors_of_kernel_(request.step.kernels.size()) {
         std::int64_t end = 0;
         for (const KernelSpan& span : in_.spans) {
             end = std::max(end, span.end);
@@ -99,11 +130,7 @@ public:
         }
         // A memory is as deep as what it holds.
         for (Pool& pool : pools_) {
-            std::int64_t end = 1;
-            for (const Pool::Block& block : pool.blocks) {
-                end = std::max(end, block.end);
-            }
-            pool.geometry.rows = ceil_div(end, pool.width());
+            pool.geometry.rows = pool.next_row / pool.width();
             placed_.rams.push_back(pool.geometry);
         }
         find_successions();
@@ -149,26 +176,32 @@ private:
         }
     }
 
-    // Predicted cycles lost to missing ports if the tensor came into the memory. Kernels that move two of a memory's
-    // tensors hold two of its ports for each burst and wait for both; a memory that is busy at all is likelier to be so
-    // when the tensor is needed than one that is not.
-    // From `enough` on it need not be exact.
-    [[nodiscard]] float added_stalls(const Pool& pool, std::size_t tensor, float enough) const {
-        const float enough_buckets = enough / static_cast<float>(bucket_cycles_);
-        float buckets = 0;
-        const auto ports = static_cast<float>(pool.geometry.ports);
+    // Predicted cycles lost to missing ports if the tensor came into each of the memories. Kernels that move two of a
+    // memory's tensors hold two of its ports for each burst and wait for both; a memory that is busy at all is likelier
+    // to be so when the tensor is needed than one that is not.
+    void find_added_stalls(std::size_t tensor) {
+        const std::size_t count = pools_.size();
+        stalls_.assign(count, 0);
+        float* const buckets = stalls_.data();
+        const auto ports = static_cast<float>(memory_.ports);
         for (const Use& use : uses_[tensor]) {
-            if (buckets > enough_buckets) {
-                break;
+            const std::int32_t* const tensors = tensors_of_kernel_.row(use.kernel);
+            const std::int32_t length = use.last - use.first + 1;
+            const float share = use.share;
+            for (std::size_t i = 0; i < count; ++i) {
+                buckets[i] += static_cast<float>(tensors[i] * length) * share;
             }
-            buckets += static_cast<float>(pool.tensors_of_kernel[use.kernel] * (use.last - use.first + 1)) * use.share;
             for (std::int32_t bucket = use.first; bucket <= use.last; ++bucket) {
-                const float moved = pool.moved[static_cast<std::size_t>(bucket)];
-                buckets += std::max(0.0F, moved + use.share - ports) - std::max(0.0F, moved - ports) +
-                           kCrowding * moved * use.share;
+                const float* const moved = moved_.row(static_cast<std::size_t>(bucket));
+                for (std::size_t i = 0; i < count; ++i) {
+                    buckets[i] += std::max(0.0F, moved[i] + share - ports) - std::max(0.0F, moved[i] - ports) +
+                                  kCrowding * moved[i] * share;
+                }
             }
         }
-        return buckets * static_cast<float>(bucket_cycles_);
+        for (float& stalls : stalls_) {
+            stalls *= static_cast<float>(bucket_cycles_);
+        }
     }
 
     [[nodiscard]] Request make_request(std::size_t i, RamKind kind) const {
@@ -214,6 +247,8 @@ private:
     // Every tensor has a memory to itself.
     [[nodiscard]] bool own_memories() const { return memory_.layout == LayoutPolicy::Naive || !memory_.grouping; }
 
+    [[nodiscard]] bool may_share(const Request& request) const { return !own_memories() || !request.group.empty(); }
+
     // The configuration leaves the kind of memory open.
     [[nodiscard]] bool is_open(std::size_t i) const {
         return in_.stream_buffers[i] < 0 && in_.wishes[i].place == RamPlace::Auto && in_.wishes[i].group.empty();
@@ -258,21 +293,21 @@ private:
         bool may_add = false;  // the device has room for a memory more
     };
 
+    // REQUIRES: find_added_stalls of the tensor.
     [[nodiscard]] Option best_option(Request request) {
         Option option;
         option.may_add = has_budget(request);
-        if (!own_memories() || !request.group.empty()) {
-            for (Pool& pool : pools_) {
-                if (!accepts(pool, request)) {
+        if (may_share(request)) {
+            for (std::size_t i = 0; i < pools_.size(); ++i) {
+                if (!accepts(pools_[i], request)) {
                     continue;
                 }
                 const float most = option.pool == nullptr ? std::numeric_limits<float>::max() : option.stalls;
-                const float stalls = added_stalls(pool, request.tensor, most);
                 std::int64_t begin = 0;
-                if (stalls < most && find_space(pool, request, begin)) {
-                    option.pool = &pool;
+                if (stalls_[i] < most && find_space(pools_[i], request, begin)) {
+                    option.pool = &pools_[i];
                     option.begin = begin;
-                    option.stalls = stalls;
+                    option.stalls = stalls_[i];
                 }
             }
         }
@@ -287,7 +322,11 @@ private:
             const bool named = !option.request.group.empty();
             return option.may_add || (option.pool != nullptr && (named || option.stalls <= worth));
         };
-        Option option = best_option(make_request(tensor, kind_of(tensor)));
+        Request request = make_request(tensor, kind_of(tensor));
+        if (may_share(request)) {
+            find_added_stalls(tensor);
+        }
+        Option option = best_option(std::move(request));
         if (!settled(option) && is_open(tensor) && option.request.kind != RamKind::Lutram) {
             const bool to_bram = option.request.kind == RamKind::Uram;
             if (to_bram || in_.config.device.urams > 0) {
@@ -300,27 +339,33 @@ private:
         }
         const bool add =
             option.pool == nullptr || (option.request.group.empty() && option.stalls > worth && option.may_add);
-        put(option.request, add ? add_pool(option.request) : *option.pool, add ? 0 : option.begin);
+        Pool& pool = add ? add_pool(option.request) : *option.pool;
+        put(std::move(option.request), pool, add ? 0 : option.begin);
     }
 
-    void put(const Request& request, Pool& pool, std::int64_t begin) {
+    void put(Request request, Pool& pool, std::int64_t begin) {
+        const auto number = static_cast<std::size_t>(&pool - pools_.data());
         for (const Use& use : uses_[request.tensor]) {
-            ++pool.tensors_of_kernel[use.kernel];
+            ++tensors_of_kernel_.row(use.kernel)[number];
             for (std::int32_t bucket = use.first; bucket <= use.last; ++bucket) {
-                pool.moved[static_cast<std::size_t>(bucket)] += use.share;
+                moved_.row(static_cast<std::size_t>(bucket))[number] += use.share;
             }
         }
-        const Pool::Block block{request.tensor, begin, begin + request.words, request.first, request.last};
+        const std::int64_t end = begin + request.words;
+        const std::int64_t next_row = ceil_div(end, pool.width()) * pool.width();
+        const Pool::Block block{request.tensor, begin, end, next_row, request.first, request.last};
         const auto position =
             std::upper_bound(pool.blocks.begin(), pool.blocks.end(), block,
                              [](const Pool::Block& a, const Pool::Block& b) { return a.begin < b.begin; });
         pool.blocks.insert(position, block);
+        pool.shared = pool.shared || begin < pool.next_row;
+        pool.next_row = std::max(pool.next_row, next_row);
         Placement& placement = placed_.placements[request.tensor];
-        placement.ram = static_cast<std::uint32_t>(&pool - pools_.data());
+        placement.ram = static_cast<std::uint32_t>(number);
         placement.base = begin;
         placement.words = request.words;
-        placement.levels = request.levels;
-        placement.layout = request.layout;
+        placement.levels = std::move(request.levels);
+        placement.layout = std::move(request.layout);
         placement.first_kernel = request.first;
         placement.last_kernel = request.last;
     }
@@ -344,17 +389,14 @@ private:
     // Lowest free place, at a row boundary; words whose tensor is dead are free when space is shared.
     [[nodiscard]] bool find_space(const Pool& pool, const Request& request, std::int64_t& begin) const {
         const bool named = !request.group.empty();  // such a memory grows as needed
-        const std::int64_t width = pool.width();
         const bool share = in_.share || in_.stream_buffers[request.tensor] >= 0;
-        begin = 0;
-        for (bool moved = true; moved;) {
-            moved = false;
-            for (const Pool::Block& block : pool.blocks) {
-                const bool disjoint = share && (block.last < request.first || request.last < block.first);
-                if (!disjoint && block.begin < begin + request.words && begin < block.end) {
-                    begin = ceil_div(block.end, width) * width;
-                    moved = share;  // blocks may overlap, so that moving up runs into one passed before
-                }
+        begin = share ? 0 : pool.next_row;
+        for (auto block = pool.blocks.begin(); share && block != pool.blocks.end(); ++block) {
+            if (block->begin >= begin + request.words) {
+                break;  // blocks ascend, so that none that was passed is met again
+            }
+            if (begin < block->end && block->first <= request.last && request.first <= block->last) {
+                begin = block->next_row;
             }
         }
         return named || begin + request.words <= pool.capacity;
@@ -387,8 +429,8 @@ private:
         pool.capacity = rows * pool.width();
         int& number = numbers_[static_cast<std::size_t>(request.kind)];
         pool.geometry.name = fmt::format("{}{}", to_string(request.kind), number++);
-        pool.moved.assign(static_cast<std::size_t>(kBuckets), 0.0F);
-        pool.tensors_of_kernel.assign(in_.step.kernels.size(), 0);
+        moved_.add_pool();
+        tensors_of_kernel_.add_pool();
         used_ += blocks_of(pool.geometry);
         pools_.push_back(std::move(pool));
         return pools_.back();
@@ -410,10 +452,16 @@ private:
     void find_successions() {
         std::vector<const Pool::Block*> before;
         for (const Pool& pool : pools_) {
+            if (!pool.shared) {
+                continue;
+            }
             for (const Pool::Block& later : pool.blocks) {
                 before.clear();
                 for (const Pool::Block& block : pool.blocks) {
-                    if (block.last < later.first && block.begin < later.end && later.begin < block.end) {
+                    if (block.begin >= later.end) {
+                        break;
+                    }
+                    if (block.last < later.first && later.begin < block.end) {
                         before.push_back(&block);
                     }
                 }
@@ -449,6 +497,9 @@ private:
     std::vector<std::vector<Use>> uses_;  // by tensor
     std::int64_t bucket_cycles_ = 1;
     std::vector<Pool> pools_;
+    PoolTable<float> moved_;                     // by time bucket: a memory's tensors that are moved at that time
+    PoolTable<std::int32_t> tensors_of_kernel_;  // by kernel: how many of a memory's tensors it moves
+    std::vector<float> stalls_;                  // by memory: find_added_stalls
     PlacedTensors placed_;
     BlockCount used_;
     std::array<int, 3> numbers_{};

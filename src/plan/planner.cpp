@@ -45,17 +45,32 @@ void find_peak(const Step& step, Plan& plan) {
 // What all placements of a step have in common.
 struct Analysis {
     StreamedStep streamed;
+    Step& step;  // the given one where nothing streams, otherwise the streamed one
     StepFacts facts;
     std::vector<std::vector<std::int64_t>> splits;
     std::vector<std::vector<std::uint32_t>> dependences;
     std::vector<KernelSpan> spans;
 
-    Analysis(StreamedStep step, std::size_t first_tile, const Config& config)
-        : streamed(std::move(step)),
-          facts(streamed.step, first_tile),
-          splits(split_points(streamed.step)),
-          dependences(kernel_dependences(streamed.step, facts.uses, {})),
-          spans(predict_schedule(streamed.step, config, dependences)) {}
+    Analysis(Step& given, const std::vector<bool>& in_dram, const Config& config)
+        : streamed(streams(in_dram)
+                       ? stream_tensors(given, in_dram, config.memory.stream_words, config.memory.stream_buffers)
+                       : on_chip(given)),
+          step(streams(in_dram) ? streamed.step : given),
+          facts(step, given.tensors.size()),
+          splits(split_points(step)),
+          dependences(kernel_dependences(step, facts.uses, {})),
+          spans(predict_schedule(step, config, dependences)) {}
+
+private:
+    static bool streams(const std::vector<bool>& in_dram) {
+        return std::find(in_dram.begin(), in_dram.end(), true) != in_dram.end();
+    }
+    static StreamedStep on_chip(const Step& step) {
+        StreamedStep streamed;
+        streamed.dram_homes.assign(step.tensors.size(), -1);
+        streamed.buffers.assign(step.tensors.size(), -1);
+        return streamed;
+    }
 };
 
 // A step with a place for every tensor.
@@ -67,8 +82,8 @@ struct Attempt {
 
 class Planner {
 public:
-    Planner(const Step& step, const Config& config, const PlanOptions& options)
-        : step_(step), config_(config), options_(options), wishes_(tensor_wishes(step, config.memory)) {
+    Planner(Step step, const Config& config, const PlanOptions& options)
+        : step_(std::move(step)), config_(config), options_(options), wishes_(tensor_wishes(step_, config.memory)) {
         for (const TensorWish& wish : wishes_) {
             in_dram_.push_back(wish.place == RamPlace::Dram);
         }
@@ -76,7 +91,7 @@ public:
 
     PlannedStep plan() {
         Attempt attempt = fit(attempt_with(false));
-        Step& step = attempt.analysis->streamed.step;
+        Step& step = attempt.analysis->step;
         std::vector<std::vector<std::uint32_t>> dependences = std::move(attempt.analysis->dependences);
         if (!attempt.placed.successions.empty()) {
             dependences = kernel_dependences(step, attempt.analysis->facts.uses, succession_dependences(attempt));
@@ -93,21 +108,16 @@ private:
     // Places the step with the tensors of in_dram_ in DRAM. REQUIRES: analysis_ is of these, or null.
     [[nodiscard]] Attempt attempt_with(bool share) {
         if (analysis_ == nullptr) {
-            const bool streams = std::any_of(in_dram_.begin(), in_dram_.end(), [](bool dram) { return dram; });
-            analysis_ = std::make_shared<Analysis>(
-                streams ? stream_tensors(step_, in_dram_, config_.memory.stream_words, config_.memory.stream_buffers)
-                        : on_chip(),
-                step_.tensors.size(), config_);
+            analysis_ = std::make_shared<Analysis>(step_, in_dram_, config_);
         }
         Attempt attempt;
         attempt.analysis = analysis_;
         const StreamedStep& streamed = analysis_->streamed;
-        std::vector<TensorWish> wishes = wishes_;
-        wishes.resize(streamed.step.tensors.size());
-        attempt.placed = place_tensors({streamed.step, analysis_->facts, analysis_->spans, config_, wishes,
+        wishes_.resize(analysis_->step.tensors.size());  // tiles are placed by their buffers
+        attempt.placed = place_tensors({analysis_->step, analysis_->facts, analysis_->spans, config_, wishes_,
                                         analysis_->splits, streamed.dram_homes, streamed.buffers, share});
         Plan& plan = attempt.plan;
-        plan.placements = attempt.placed.placements;
+        plan.placements = std::move(attempt.placed.placements);
         plan.num_tensors = step_.tensors.size();
         plan.shares_space = share;
         plan.dram_bytes = streamed.dram_bytes;
@@ -121,14 +131,6 @@ private:
             plan.overflows.push_back(dram_overflow(kTensorsDramAddress + plan.dram_bytes, config_.dram));
         }
         return attempt;
-    }
-
-    [[nodiscard]] StreamedStep on_chip() const {
-        StreamedStep streamed;
-        streamed.step = step_;
-        streamed.dram_homes.assign(step_.tensors.size(), -1);
-        streamed.buffers.assign(step_.tensors.size(), -1);
-        return streamed;
     }
 
     // First every tensor for itself, then shared space, then the largest parameters and gradients in DRAM.
@@ -200,7 +202,7 @@ private:
     // A tensor that takes over another's words is first written after the other's last use.
     [[nodiscard]] static std::vector<std::vector<std::uint32_t>> succession_dependences(const Attempt& attempt) {
         const std::vector<TensorUses>& all_uses = attempt.analysis->facts.uses;
-        std::vector<std::vector<std::uint32_t>> users(attempt.analysis->streamed.step.tensors.size());
+        std::vector<std::vector<std::uint32_t>> users(attempt.analysis->step.tensors.size());
         for (std::uint32_t kernel = 0; kernel < all_uses.size(); ++kernel) {
             const TensorUses& uses = all_uses[kernel];
             for (const auto* ids : {&uses.reads, &uses.writes, &uses.read_modify_writes}) {
@@ -217,7 +219,7 @@ private:
         return earlier;
     }
 
-    const Step& step_;
+    Step step_;
     const Config& config_;
     const PlanOptions& options_;
     std::vector<TensorWish> wishes_;
@@ -227,8 +229,8 @@ private:
 
 }  // namespace
 
-PlannedStep plan_step(const Step& step, const Config& config, const PlanOptions& options) {
-    return Planner(step, config, options).plan();
+PlannedStep plan_step(Step step, const Config& config, const PlanOptions& options) {
+    return Planner(std::move(step), config, options).plan();
 }
 
 }  // namespace contraflow

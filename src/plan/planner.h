@@ -24,6 +24,6 @@ struct PlanOptions {
 // largest parameters and gradients that the configuration leaves open go to DRAM (plan/streaming.h). Plan::overflows
 // says what the device then still lacks; planning itself never fails for lack of space. Throws ConfigError for rules
 // of memory.tensors that cannot be kept.
-[[nodiscard]] PlannedStep plan_step(const Step& step, const Config& config, const PlanOptions& options = {});
+[[nodiscard]] PlannedStep plan_step(Step step, const Config& config, const PlanOptions& options = {});
 
 }  // namespace contraflow

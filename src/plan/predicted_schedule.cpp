@@ -4,6 +4,7 @@
 #include <queue>
 #include <tuple>
 
+#include "common/command.h"
 #include "common/integer_math.h"
 
 namespace contraflow {
@@ -35,8 +36,7 @@ std::int64_t cycles_alone(const Kernel& kernel, const Config& config) {
 class ListScheduler {
 public:
     ListScheduler(const Step& step, const Config& config, const std::vector<std::vector<std::uint32_t>>& dependences)
-        : step_(step),
-          config_(config),
+        : config_(config),
           spans_(step.kernels.size()),
           open_(step.kernels.size()),
           dependents_(step.kernels.size()),
@@ -45,6 +45,9 @@ public:
           free_vectors_(config.vector.count) {
         for (const Kernel& kernel : step.kernels) {
             alone_.push_back(cycles_alone(kernel, config));
+            units_.push_back(std::holds_alternative<Contraction>(kernel.work)    ? UnitKind::Engine
+                             : std::holds_alternative<VectorKernel>(kernel.work) ? UnitKind::Vector
+                                                                                 : UnitKind::Dma);
         }
         for (std::size_t i = step.kernels.size(); i-- > 0;) {
             priority_[i] += alone_[i] / (is_contraction(i) ? config.engine.count : 1) + kOverheadCycles;
@@ -82,12 +85,8 @@ private:
         bool operator<(const Running& other) const { return std::tie(end, kernel) > std::tie(other.end, other.kernel); }
     };
 
-    [[nodiscard]] bool is_contraction(std::size_t i) const {
-        return std::holds_alternative<Contraction>(step_.kernels[i].work);
-    }
-    [[nodiscard]] bool is_vector(std::size_t i) const {
-        return std::holds_alternative<VectorKernel>(step_.kernels[i].work);
-    }
+    [[nodiscard]] bool is_contraction(std::size_t i) const { return units_[i] == UnitKind::Engine; }
+    [[nodiscard]] bool is_vector(std::size_t i) const { return units_[i] == UnitKind::Vector; }
 
     void make_ready(std::uint32_t kernel) {
         const auto before = [&](std::uint32_t a, std::uint32_t b) {
@@ -157,13 +156,13 @@ private:
         return std::max(1, count);
     }
 
-    const Step& step_;
     const Config& config_;
     std::vector<KernelSpan> spans_;
     std::vector<std::size_t> open_;
     std::vector<std::vector<std::uint32_t>> dependents_;
     std::vector<std::int64_t> priority_;
     std::vector<std::int64_t> alone_;
+    std::vector<UnitKind> units_;
     std::vector<std::uint32_t> ready_;  // most urgent first
     std::priority_queue<Running> running_;
     int free_engines_, free_vectors_;

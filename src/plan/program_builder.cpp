@@ -20,14 +20,26 @@ namespace {
 // Numbers in a row, as a key to look up.
 class NumberKey {
 public:
+    void clear() { numbers_.clear(); }
     NumberKey& add(std::int64_t number) {
-        text_.append(reinterpret_cast<const char*>(&number), sizeof number);
+        numbers_.push_back(number);
         return *this;
     }
-    [[nodiscard]] const std::string& text() const { return text_; }
+    [[nodiscard]] bool operator==(const NumberKey& other) const { return numbers_ == other.numbers_; }
+
+    struct Hash {
+        [[nodiscard]] std::size_t operator()(const NumberKey& key) const {
+            std::uint64_t hash = 0xcbf29ce484222325U;
+            for (const std::int64_t number : key.numbers_) {
+                hash = (hash ^ static_cast<std::uint64_t>(number)) * 0x9e3779b97f4a7c15U;
+                hash ^= hash >> 32U;
+            }
+            return hash;
+        }
+    };
 
 private:
-    std::string text_;
+    std::vector<std::int64_t> numbers_;
 };
 
 class ProgramBuilder {
@@ -136,7 +148,8 @@ private:
     }
 
     [[nodiscard]] const Shape& shape_of(const Placement& place, const std::array<const IndexMap*, 4>& maps) {
-        NumberKey key;
+        NumberKey& key = key_;
+        key.clear();
         for (const LayoutLevel& level : place.levels) {
             key.add(level.extent).add(level.dense).add(level.stride);
             for (const std::int64_t offset : level.table) {
@@ -149,7 +162,7 @@ private:
                 key.add(digit.extent).add(digit.stride);
             }
         }
-        const auto [entry, is_new] = shapes_.try_emplace(key.text());
+        const auto [entry, is_new] = shapes_.try_emplace(key);
         Shape& shape = entry->second;
         if (is_new) {
             shape.id = shapes_.size();
@@ -207,6 +220,7 @@ private:
 
     void add(KernelCommand& command, const VectorKernel& work) {
         VectorCommand vector;
+        vector.segments.reserve(work.segments.size());
         std::uint64_t cycles = 0;
         for (const VectorSegment& segment : work.segments) {
             VectorSegmentCommand own;
@@ -217,6 +231,8 @@ private:
             own.first_row = segment.first_row;
             own.row_count = segment.row_count;
             own.loss_slot = segment.loss_slot;
+            own.in.reserve(segment.in.size());
+            own.out.reserve(segment.out.size());
             for (std::size_t i = 0; i < segment.in.size(); ++i) {
                 own.in.push_back(table_of(segment, segment.in[i], input_shape(segment.op, i)));
             }
@@ -287,7 +303,8 @@ private:
 
     const Alike& alike_of(const ContractionCommand& command, const std::array<std::size_t, 5>& shapes,
                           const MappingRule* rule) {
-        NumberKey key;
+        NumberKey& key = key_;
+        key.clear();
         key.add(rule == nullptr ? -1 : rule - config_.engine.mapping.data());
         key.add(command.batch).add(command.rows).add(command.cols).add(command.depth).add(command.accumulates ? 1 : 0);
         const AccessTable* const tables[] = {&command.a, &command.b, &command.out, &command.bias, &command.residual};
@@ -309,7 +326,7 @@ private:
         shared(command.out, command.residual);
         shared(command.out, command.bias);
         shared(command.residual, command.bias);
-        const auto [entry, is_new] = alike_.try_emplace(key.text());
+        const auto [entry, is_new] = alike_.try_emplace(key);
         Alike& alike = entry->second;
         if (is_new) {
             alike.first = static_cast<std::uint32_t>(program_.contractions.size());
@@ -327,8 +344,9 @@ private:
     const Config& config_;
     const Plan& plan_;
     Program program_;
-    std::unordered_map<std::string, Shape> shapes_;
-    std::unordered_map<std::string, Alike> alike_;
+    NumberKey key_;  // at hand
+    std::unordered_map<NumberKey, Shape, NumberKey::Hash> shapes_;
+    std::unordered_map<NumberKey, Alike, NumberKey::Hash> alike_;
 };
 
 }  // namespace

@@ -14,10 +14,10 @@ struct Simulation::Planned : PlannedStep {
 };
 
 Simulation::Simulation(const Config& config, Step step, const SimulationOptions& options)
-    : config_(config), step_(std::move(step)), options_(options) {
+    : config_(config), options_(options) {
     PlanOptions plan_options;
     plan_options.keep_all = options.keep_all;
-    planned_ = std::make_unique<Planned>(plan_step(step_, config_, plan_options));
+    planned_ = std::make_unique<Planned>(plan_step(std::move(step), config_, plan_options));
     step_ = std::move(planned_->step);
     MachineOptions machine_options;
     machine_options.run_mode = options.run_mode;

@@ -78,27 +78,35 @@ bool overlap(const DmaTransfer& a, const DmaTransfer& b) {
     return apart >= pitch || apart <= -pitch || (apart < a.words_per_row() && -apart < b.words_per_row());
 }
 
-// A set of kernels as bits.
-class KernelSet {
+// For each kernel a set of earlier ones, as bits.
+class EarlierKernels {
 public:
-    explicit KernelSet(std::size_t kernels) : words_((kernels + 63) / 64) {}
+    explicit EarlierKernels(std::size_t kernels) : width_((kernels + 63) / 64), words_(kernels * width_) {}
 
-    void insert(std::size_t kernel) { words_[kernel / 64] |= std::uint64_t{1} << (kernel % 64); }
-    [[nodiscard]] bool contains(std::size_t kernel) const { return ((words_[kernel / 64] >> (kernel % 64)) & 1U) != 0; }
-    void insert(const KernelSet& other) {
-        for (std::size_t i = 0; i < words_.size(); ++i) {
-            words_[i] |= other.words_[i];
+    [[nodiscard]] bool contains(std::size_t kernel, std::size_t earlier) const {
+        return ((words_[kernel * width_ + earlier / 64] >> (earlier % 64)) & 1U) != 0;
+    }
+    // Adds an earlier kernel and all of its own set.
+    void insert(std::size_t kernel, std::size_t earlier) {
+        std::uint64_t* const words = &words_[kernel * width_];
+        const std::uint64_t* const others = &words_[earlier * width_];
+        for (std::size_t i = 0; i <= earlier / 64; ++i) {
+            words[i] |= others[i];
         }
+        words[earlier / 64] |= std::uint64_t{1} << (earlier % 64);
     }
 
 private:
+    std::size_t width_;  // words of a set
     std::vector<std::uint64_t> words_;
 };
 
+constexpr std::uint32_t kNobody = 0xffffffffU;
+
 struct TensorHistory {
-    std::vector<std::uint32_t> last_writer;  // none or one
-    std::vector<std::uint32_t> readers;      // since the last write
-    std::vector<std::uint32_t> transfers;    // all so far, of a tensor in DRAM
+    std::uint32_t last_writer = kNobody;
+    std::vector<std::uint32_t> readers;    // since the last write
+    std::vector<std::uint32_t> transfers;  // all so far, of a tensor in DRAM
 };
 
 }  // namespace
@@ -130,7 +138,7 @@ std::vector<std::vector<std::uint32_t>> kernel_dependences(const Step& step, con
                                                            const std::vector<std::vector<std::uint32_t>>& earlier) {
     const std::size_t count = step.kernels.size();
     std::vector<std::vector<std::uint32_t>> dependences(count);
-    std::vector<KernelSet> before(count, KernelSet(count));  // all transitive predecessors
+    EarlierKernels before(count);  // all transitive predecessors
     std::vector<TensorHistory> history(step.tensors.size());
     std::vector<std::uint32_t> candidates;
 
@@ -139,8 +147,10 @@ std::vector<std::vector<std::uint32_t>> kernel_dependences(const Step& step, con
         if (!earlier.empty()) {
             candidates = earlier[kernel];
         }
-        const auto wait_for = [&](const std::vector<std::uint32_t>& kernels) {
-            candidates.insert(candidates.end(), kernels.begin(), kernels.end());
+        const auto wait_for_writer = [&](const TensorHistory& past) {
+            if (past.last_writer != kNobody) {
+                candidates.push_back(past.last_writer);
+            }
         };
         const auto* transfer = std::get_if<DmaTransfer>(&step.kernels[kernel].work);
         const TensorId home = transfer != nullptr ? transfer->home : kNoTensor;
@@ -156,7 +166,7 @@ std::vector<std::vector<std::uint32_t>> kernel_dependences(const Step& step, con
         }
         for (const TensorId id : uses[kernel].reads) {
             if (id != home) {
-                wait_for(history[index_of(id)].last_writer);
+                wait_for_writer(history[index_of(id)]);
                 history[index_of(id)].readers.push_back(kernel);
             }
         }
@@ -164,23 +174,24 @@ std::vector<std::vector<std::uint32_t>> kernel_dependences(const Step& step, con
             for (const TensorId id : *written) {
                 if (id != home) {
                     TensorHistory& past = history[index_of(id)];
-                    wait_for(past.last_writer);
-                    wait_for(past.readers);
-                    past.last_writer.assign(1, kernel);
+                    wait_for_writer(past);
+                    candidates.insert(candidates.end(), past.readers.begin(), past.readers.end());
+                    past.last_writer = kernel;
                     past.readers.clear();
                 }
             }
         }
         // Latest first: what precedes a kept candidate need not be listed.
         std::sort(candidates.begin(), candidates.end(), std::greater<>());
+        std::size_t kept = 0;
         for (const std::uint32_t candidate : candidates) {
-            if (!before[kernel].contains(candidate)) {
-                dependences[kernel].push_back(candidate);
-                before[kernel].insert(candidate);
-                before[kernel].insert(before[candidate]);
+            if (!before.contains(kernel, candidate)) {
+                candidates[kept++] = candidate;
+                before.insert(kernel, candidate);
             }
         }
-        std::reverse(dependences[kernel].begin(), dependences[kernel].end());
+        candidates.resize(kept);
+        dependences[kernel].assign(candidates.rbegin(), candidates.rend());
     }
     return dependences;
 }
