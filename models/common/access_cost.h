@@ -21,6 +21,9 @@ struct AccessCost {
 // Counts distinct (bank, row) pairs; reusable, so that no call allocates.
 class AccessCounter {
 public:
+    // `keeps_rows`: for_each_row may follow.
+    explicit AccessCounter(bool keeps_rows = false) : keeps_rows_(keeps_rows) {}
+
     // Cost of the words base + offsets[0 .. count). Equal addresses count once: a row read once serves all its readers.
     [[nodiscard]] AccessCost cost(const RamGeometry& ram, std::int64_t base, const std::int32_t* offsets,
                                   std::int64_t count);
@@ -30,8 +33,8 @@ public:
                                   const std::vector<std::int32_t>& inner, std::int64_t inner_begin,
                                   std::int64_t inner_end);
 
-    // The bank rows that the last cost counted, by row: visit(bank, row, cycle of the set, from 0). REQUIRES: the same
-    // memory, and that cost was given the true base.
+    // The bank rows that the last cost counted, by row: visit(bank, row, cycle of the set, from 0). REQUIRES: rows are
+    // kept, the same memory, and that cost was given the true base.
     template <typename Visit>
     void for_each_row(const RamGeometry& ram, const Visit& visit) {
         per_bank_.assign(static_cast<std::size_t>(ram.banks), 0);
@@ -46,9 +49,28 @@ public:
     }
 
 private:
-    class Lines;
-    [[nodiscard]] AccessCost count(const RamGeometry& ram, const Lines& lines);
+    // Words base + outside[..] + inside[..].
+    struct Words {
+        std::int64_t base = 0;
+        const std::int32_t* outside = nullptr;
+        std::int64_t outside_count = 1;
+        const std::int32_t* inside = nullptr;
+        std::int64_t inside_count = 1;
 
+        [[nodiscard]] std::int32_t step() const;  // between inside offsets; -1: uneven, or backwards
+        [[nodiscard]] bool in_order(bool even) const;
+    };
+    [[nodiscard]] AccessCost cost(const RamGeometry& ram, const Words& words);
+    [[nodiscard]] static AccessCost count_even(const RamGeometry& ram, std::int64_t words, std::int64_t lines,
+                                               std::int32_t lines_apart);
+    template <typename LineOf>
+    [[nodiscard]] AccessCost count_runs(const RamGeometry& ram, const Words& words, LineOf line_of);
+    template <typename LineOf>
+    [[nodiscard]] AccessCost count_in_order(const RamGeometry& ram, const Words& words, LineOf line_of);
+    template <typename LineOf>
+    [[nodiscard]] AccessCost count(const RamGeometry& ram, const Words& words, LineOf line_of);
+
+    bool keeps_rows_;
     std::vector<std::int64_t> lines_;     // address / lanes of each word
     std::vector<std::int32_t> per_bank_;  // distinct rows of each bank
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "common/integer_math.h"
 
@@ -16,24 +17,91 @@ ArrayView::ArrayView(const ContractionCommand& command, bool transposed) : trans
     cols = transposed ? command.rows : command.cols;
 }
 
-WriteCost& WriteCost::operator+=(const WriteCost& other) {
-    cycles += other.cycles;
-    words += other.words;
-    rows += other.rows;
-    conflicts += other.conflicts;
-    residual_words += other.residual_words;
-    residual_rows += other.residual_rows;
-    residual_conflicts += other.residual_conflicts;
-    bias_words += other.bias_words;
-    bias_rows += other.bias_rows;
-    bias_conflicts += other.bias_conflicts;
+AddressRuns::AddressRuns(std::int64_t extent, const std::array<Operand, 4>& operands) {
+    std::array<Operand, 4> moved;
+    std::size_t count = 0;
+    bool even = true;
+    bool aligned = true;
+    for (const Operand& operand : operands) {
+        const std::vector<std::int32_t>& table = *operand.table;
+        if (!table.empty()) {
+            moved[count++] = operand;
+            for (std::size_t i = 2; i < table.size() && even; ++i) {
+                even = table[i] - table[i - 1] == table[1] - table[0];
+            }
+            aligned = aligned && operand.lanes == 1;
+        }
+    }
+    if (!even) {
+        std::vector<std::array<std::int32_t, 4>> known;
+        steps_.resize(static_cast<std::size_t>(extent) - 1);
+        for (std::size_t i = 0; i < steps_.size(); ++i) {
+            std::array<std::int32_t, 4> step{};
+            for (std::size_t o = 0; o < count; ++o) {
+                step[o] = (*moved[o].table)[i + 1] - (*moved[o].table)[i];
+            }
+            if (i > 0 && known[static_cast<std::size_t>(steps_[i - 1])] == step) {
+                steps_[i] = steps_[i - 1];
+                continue;
+            }
+            const auto kind = std::find(known.begin(), known.end(), step) - known.begin();
+            if (static_cast<std::size_t>(kind) == known.size()) {
+                known.push_back(step);
+            }
+            steps_[i] = static_cast<std::int32_t>(kind);
+        }
+    }
+    if (!aligned) {
+        residues_.resize(static_cast<std::size_t>(extent));
+        for (std::size_t i = 0; i < residues_.size(); ++i) {
+            for (std::size_t o = 0; o < count; ++o) {
+                residues_[i] = residues_[i] * moved[o].lanes + (*moved[o].table)[i] % moved[o].lanes;
+            }
+        }
+    }
+}
+
+bool AddressRuns::alike(std::int64_t a, std::int64_t b, std::int64_t count) const {
+    if (!residues_.empty() && residues_[static_cast<std::size_t>(a)] != residues_[static_cast<std::size_t>(b)]) {
+        return false;
+    }
+    return steps_.empty() || std::equal(steps_.begin() + a, steps_.begin() + a + count - 1, steps_.begin() + b);
+}
+
+bool AddressRuns::same_step(std::int64_t a, std::int64_t b) const {
+    return steps_.empty() || steps_[static_cast<std::size_t>(a)] == steps_[static_cast<std::size_t>(b)];
+}
+
+WriteCost& WriteCost::add(const WriteCost& other, std::int64_t times) {
+    cycles += other.cycles * static_cast<std::uint64_t>(times);
+    words += other.words * times;
+    rows += other.rows * times;
+    conflicts += other.conflicts * times;
+    residual_words += other.residual_words * times;
+    residual_rows += other.residual_rows * times;
+    residual_conflicts += other.residual_conflicts * times;
+    bias_words += other.bias_words * times;
+    bias_rows += other.bias_rows * times;
+    bias_conflicts += other.bias_conflicts * times;
     return *this;
 }
 
 TileCosts::TileCosts(const EngineConfig& engine, const std::vector<RamGeometry>& rams,
                      const ContractionCommand& command, const TileMapping& mapping)
-    : engine_(engine), rams_(rams), command_(command), view_(command, mapping.transposed) {
-    TileCosts::set_mapping(mapping);
+    : engine_(engine),
+      rams_(rams),
+      command_(command),
+      view_(command, mapping.transposed),
+      out_rows_(command.rows, {{{&command.a.row.values(), lanes_of(command.a)},
+                                {&command.out.row.values(), lanes_of(command.out)},
+                                {&command.residual.row.values(), lanes_of(command.residual)},
+                                {&command.bias.row.values(), lanes_of(command.bias)}}}),
+      out_cols_(command.cols, {{{&command.b.col.values(), lanes_of(command.b)},
+                                {&command.out.col.values(), lanes_of(command.out)},
+                                {&command.residual.col.values(), lanes_of(command.residual)},
+                                {&command.bias.col.values(), lanes_of(command.bias)}}}) {
+    set_mapping(mapping);
+    find_step_kinds();
     const RamGeometry& a_ram = rams_[index_of(view_.row_operand->ram)];
     const RamGeometry& b_ram = rams_[index_of(view_.col_operand->ram)];
     const int read_latency = std::max(a_ram.read_latency_cycles, b_ram.read_latency_cycles);
@@ -63,6 +131,9 @@ void TileCosts::set_mapping(const TileMapping& mapping) {
     col_tiles_ = ceil_div(view_.cols, tile_cols_);
     a_lanes_ = lanes_of(*view_.row_operand);
     b_lanes_ = lanes_of(*view_.col_operand);
+    row_fetches_.tile = -1;
+    col_fetches_.tile = -1;
+    forget_beats(0);
 }
 
 Tile TileCosts::tile(std::int64_t index) const {
@@ -82,15 +153,35 @@ Tile TileCosts::tile(std::int64_t index) const {
     return tile;
 }
 
-// Steps with the same dependency and the same residues of their operands' addresses are alike: they are counted, and
-// each kind is added up at once.
+void TileCosts::find_step_kinds() {
+    const std::int64_t a_lanes = lanes_of(command_.a);
+    const std::int64_t b_lanes = lanes_of(command_.b);
+    const std::int64_t partials = engine_.partial_sums;
+    const std::int64_t last = command_.depth - 1;
+    if (a_lanes * b_lanes * partials == 1) {
+        if (last > 0) {
+            step_kinds_.push_back({0, last});
+        }
+        return;
+    }
+    std::vector<StepKind> kinds(static_cast<std::size_t>(a_lanes * b_lanes * 2));
+    for (std::int64_t k = 0; k < last; ++k) {
+        const std::int64_t a = AccessTable::at(command_.a.depth, k) % a_lanes;
+        const std::int64_t b = AccessTable::at(command_.b.depth, k) % b_lanes;
+        const std::int64_t closes_group = k % partials == partials - 1 ? 1 : 0;
+        StepKind& kind = kinds[static_cast<std::size_t>((a * b_lanes + b) * 2 + closes_group)];
+        kind.first = k;
+        ++kind.count;
+    }
+    std::copy_if(kinds.begin(), kinds.end(), std::back_inserter(step_kinds_),
+                 [](const StepKind& kind) { return kind.count > 0; });
+}
+
+// Steps with the same dependency and the same residues of their operands' addresses are alike: each kind is added up at
+// once.
 StreamCost TileCosts::compute_stream(const Tile& tile, const Tokens& tokens) {
     set_bases(tile, tokens);
-    const std::int64_t a_base = a_bases_[0];
-    const std::int64_t b_base = b_bases_[0];
-    const std::int64_t partials = engine_.partial_sums;
     const std::int64_t slots = tile.slots();
-    const std::int64_t last = command_.depth - 1;
     StreamCost cost;
     const auto add = [&](std::int64_t k, std::int64_t count) {  // `count` steps like step k
         const FetchCost a = row_fetches(tile, k);
@@ -107,43 +198,13 @@ StreamCost TileCosts::compute_stream(const Tile& tile, const Tokens& tokens) {
         cost.a_conflicts += count * (a.cycles - a.slots);
         cost.b_conflicts += count * (b.cycles - b.slots);
     };
-    const std::int64_t residues = std::int64_t{a_lanes_} * b_lanes_;
-    const AccessTable& a_access = *view_.row_operand;
-    const AccessTable& b_access = *view_.col_operand;
-    const std::int64_t period = residues * partials;
-    constexpr std::int64_t kKinds = 8;
-    if ((a_access.depth_step >= 0 && b_access.depth_step >= 0) || residues == 1) {
-        // Evenly spaced operands: every period-th step is alike.
-        for (std::int64_t k = 0; k < std::min(period, last); ++k) {
-            add(k, (last - k + period - 1) / period);
-        }
-    } else if (2 * residues <= kKinds) {
-        struct Kind {
-            std::int64_t first = 0, count = 0;
-        };
-        std::array<Kind, kKinds> kinds{};
-        for (std::int64_t k = 0; k < last; ++k) {
-            const std::int64_t a = (a_base + AccessTable::at(a_access.depth, k)) % a_lanes_;
-            const std::int64_t b = (b_base + AccessTable::at(b_access.depth, k)) % b_lanes_;
-            const std::int64_t closes_group = partials == 1 || k % partials == partials - 1 ? 1 : 0;
-            Kind& kind = kinds[static_cast<std::size_t>((a * b_lanes_ + b) * 2 + closes_group)];
-            kind.first = k;
-            ++kind.count;
-        }
-        for (const Kind& kind : kinds) {
-            if (kind.count > 0) {
-                add(kind.first, kind.count);
-            }
-        }
-    } else {
-        for (std::int64_t k = 0; k < last; ++k) {
-            add(k, 1);
-        }
+    for (const StepKind& kind : step_kinds_) {
+        add(kind.first, kind.count);
     }
-    add(last, 1);
+    add(command_.depth - 1, 1);
     cost.a_words = command_.depth * tile.rows * tile.batches;
     cost.b_words = command_.depth * tile.cols * tile.batches;
-    const std::int64_t used = std::min<std::int64_t>(partials, command_.depth);
+    const std::int64_t used = std::min<std::int64_t>(engine_.partial_sums, command_.depth);
     cost.fold = static_cast<std::uint64_t>((used - 1) * std::max<std::int64_t>(slots, engine_.add_latency_cycles));
     return cost;
 }
@@ -152,12 +213,33 @@ WriteCost TileCosts::compute_write(const Tile& tile, const Tokens& tokens) {
     WriteCost total;
     for (std::int64_t i = 0; i < tile.batches; ++i) {
         const Tile own = tile.of_batch(i);
-        for (std::int64_t slot_col = 0; slot_col < tile.col_slots; ++slot_col) {
+        total.add(batch_write(own, token_of(tokens, own.batch)));
+        total.cycles += bursts_end_in_memory_ ? write_latency_cycles_ : 0;
+    }
+    return total;
+}
+
+WriteCost TileCosts::batch_write(const Tile& tile, std::int32_t token) {
+    // Whether indices `at` on, a slot's width in a tile of `size`, cost what those of the slot before did.
+    const auto again = [](const AddressRuns& runs, std::int64_t begin, std::int64_t at, std::int64_t width,
+                          std::int64_t size) {
+        return at > 0 && at + width <= size && runs.alike(begin + at - width, begin + at, width);
+    };
+    WriteCost total;
+    WriteCost column;
+    for (std::int64_t slot_col = 0; slot_col < tile.col_slots; ++slot_col) {
+        if (!again(col_runs(), tile.col_begin, slot_col * gang_cols(), gang_cols(), tile.cols)) {
+            forget_beats(0);
+            column = WriteCost{};
+            WriteCost slot;
             for (std::int64_t slot_row = 0; slot_row < tile.row_slots; ++slot_row) {
-                total += slot_write(own, token_of(tokens, own.batch), slot_row, slot_col);
+                if (!again(row_runs(), tile.row_begin, slot_row * gang_rows(), gang_rows(), tile.rows)) {
+                    slot = slot_write(tile, token, slot_row, slot_col);
+                }
+                column.add(slot);
             }
         }
-        total.cycles += bursts_end_in_memory_ ? write_latency_cycles_ : 0;
+        total.add(column);
     }
     return total;
 }
@@ -193,75 +275,97 @@ WriteCost TileCosts::slot_write(const Tile& tile, std::int32_t token, std::int64
     const std::int64_t col_begin = tile.col_begin + slot_col * gang_cols();
     const std::int64_t col_end = std::min(col_begin + gang_cols(), tile.col_begin + tile.cols);
     const std::int64_t first_row = slot_row * gang_rows();
-    const std::array<const AccessTable*, 3> operands{&command_.out, &command_.residual, &command_.bias};
-    for (BeatRows& beat : beat_) {
-        beat.residue = -1;
-        beat.by_residue.clear();
-    }
+    const std::int64_t end_row = std::min(first_row + pe_rows(), tile.rows);
+    // Whether the rows of the beat after that of a row lie as its rows do.
+    const auto same_rows = [&](std::int64_t row, std::int64_t engines) {
+        const std::int64_t index = tile.row_begin + row;
+        bool same = true;
+        for (std::int64_t i = 1; i < engines && same; ++i) {
+            same = row_runs().same_step(index, index + i * pe_rows());
+        }
+        return same;
+    };
     WriteCost total;
-    WriteCost beat_cost;
-    for (std::int64_t row = first_row; row < std::min(first_row + pe_rows(), tile.rows); ++row) {
-        bool changed = false;
-        for (std::size_t i = 0; i < operands.size(); ++i) {
-            changed = (operands[i]->present && move_to(beat_[i], *operands[i], tile, token, row)) || changed;
+    for (std::int64_t row = first_row; row < end_row;) {
+        const std::int64_t engines = std::min<std::int64_t>(mapping_.gang_rows, ceil_div(tile.rows - row, pe_rows()));
+        if (engines != beat_engines_) {
+            forget_beats(engines);
         }
-        if (changed) {
-            beat_cost = WriteCost{};
-            beat_ports_.clear();
-            const auto charge = [&](std::size_t i, std::int64_t& words, std::int64_t& rows, std::int64_t& conflicts) {
-                if (operands[i]->present) {
-                    const AccessCost& cost = cost_of(beat_[i], *operands[i], col_begin, col_end);
-                    words = cost.words;
-                    rows = cost.rows;
-                    conflicts = cost.conflict_cycles();
-                    const RamId ram = operands[i]->ram;
-                    beat_ports_.charge(ram, rams_[index_of(ram)].ports, cost.cycles);
-                }
-            };
-            charge(0, beat_cost.words, beat_cost.rows, beat_cost.conflicts);
-            charge(1, beat_cost.residual_words, beat_cost.residual_rows, beat_cost.residual_conflicts);
-            charge(2, beat_cost.bias_words, beat_cost.bias_rows, beat_cost.bias_conflicts);
-            beat_cost.cycles = static_cast<std::uint64_t>(beat_ports_.cycles());
+        // Beats alike follow one another.
+        const std::int64_t end_alike = std::min(end_row, tile.rows - (engines - 1) * pe_rows());
+        std::int64_t next = row + 1;
+        if (row_runs().all_alike()) {
+            next = end_alike;
         }
-        total += beat_cost;
+        while (next < end_alike && row_runs().alike(tile.row_begin + next - 1, tile.row_begin + next, 1) &&
+               same_rows(next - 1, engines)) {
+            ++next;
+        }
+        total.add(beat_write(tile, token, row, engines, col_begin, col_end), next - row);
+        row = next;
     }
     return total;
 }
 
-bool TileCosts::move_to(BeatRows& beat, const AccessTable& access, const Tile& tile, std::int32_t token,
-                        std::int64_t row) const {
-    const std::vector<std::int32_t>& table = view_.rows_of(access);
-    const std::int64_t first = AccessTable::at(table, tile.row_begin + row);
-    next_rows_.clear();
-    for (std::int64_t i = 0; i < mapping_.gang_rows && row + i * pe_rows() < tile.rows; ++i) {
-        const std::int64_t offset = AccessTable::at(table, tile.row_begin + row + i * pe_rows());
-        next_rows_.push_back(static_cast<std::int32_t>(offset - first));
+void TileCosts::forget_beats(std::int64_t engines) {
+    beat_engines_ = engines;
+    for (BeatCosts& known : beat_costs_) {
+        known.rows.clear();
+        known.costs.clear();
     }
-    const std::int64_t residue = (base_of(access, tile, token) + first) % lanes_of(access);
-    if (residue == beat.residue && next_rows_ == beat.offsets) {
-        return false;
-    }
-    beat.residue = residue;
-    if (next_rows_ != beat.offsets) {
-        beat.offsets = next_rows_;
-        beat.by_residue.clear();
-    }
-    return true;
 }
 
-const AccessCost& TileCosts::cost_of(BeatRows& beat, const AccessTable& access, std::int64_t col_begin,
-                                     std::int64_t col_end) {
-    const RamGeometry& ram = rams_[index_of(access.ram)];
-    beat.by_residue.resize(static_cast<std::size_t>(ram.lanes));
-    AccessCost& cost = beat.by_residue[static_cast<std::size_t>(beat.residue)];
-    if (cost.words == 0) {
-        // Offsets from the first row may be negative: whole turns around the banks keep addresses positive.
-        const std::int64_t turn = std::int64_t{ram.banks} * ram.lanes;
-        const std::int64_t lowest = *std::min_element(beat.offsets.begin(), beat.offsets.end());
-        cost = counter_.cost(ram, beat.residue + ceil_div(-lowest, turn) * turn, beat.offsets, 0,
-                             static_cast<std::int64_t>(beat.offsets.size()), view_.cols_of(access), col_begin, col_end);
+std::size_t TileCosts::BeatCosts::find(const std::vector<std::int32_t>& wanted, int lanes) {
+    std::size_t pattern = 0;
+    for (; pattern * wanted.size() < rows.size(); ++pattern) {
+        const auto own = rows.begin() + static_cast<std::ptrdiff_t>(pattern * wanted.size());
+        if (std::equal(wanted.begin(), wanted.end(), own)) {
+            return pattern;
+        }
     }
-    return cost;
+    rows.insert(rows.end(), wanted.begin(), wanted.end());
+    costs.resize(costs.size() + static_cast<std::size_t>(lanes));
+    return pattern;
+}
+
+WriteCost TileCosts::beat_write(const Tile& tile, std::int32_t token, std::int64_t row, std::int64_t engines,
+                                std::int64_t col_begin, std::int64_t col_end) {
+    WriteCost total;
+    beat_ports_.clear();
+    const auto charge = [&](BeatCosts& known, const AccessTable& access, std::int64_t& words, std::int64_t& lines,
+                            std::int64_t& conflicts) {
+        if (!access.present) {
+            return;
+        }
+        const RamGeometry& ram = rams_[index_of(access.ram)];
+        const std::vector<std::int32_t>& table = view_.rows_of(access);
+        const std::int64_t first = AccessTable::at(table, tile.row_begin + row);
+        const std::int64_t residue = ram.lanes == 1 ? 0 : (base_of(access, tile, token) + first) % ram.lanes;
+        beat_rows_.clear();
+        for (std::int64_t i = 0; i < engines; ++i) {
+            beat_rows_.push_back(
+                static_cast<std::int32_t>(AccessTable::at(table, tile.row_begin + row + i * pe_rows()) - first));
+        }
+        const std::size_t pattern = known.find(beat_rows_, ram.lanes);
+        AccessCost& cost =
+            known.costs[pattern * static_cast<std::size_t>(ram.lanes) + static_cast<std::size_t>(residue)];
+        if (cost.words == 0) {
+            // Offsets from the first row may be negative: whole turns around the banks keep addresses positive.
+            const std::int64_t turn = std::int64_t{ram.banks} * ram.lanes;
+            const std::int64_t lowest = *std::min_element(beat_rows_.begin(), beat_rows_.end());
+            cost = counter_.cost(ram, residue + ceil_div(-lowest, turn) * turn, beat_rows_, 0, engines,
+                                 view_.cols_of(access), col_begin, col_end);
+        }
+        words = cost.words;
+        lines = cost.rows;
+        conflicts = cost.conflict_cycles();
+        beat_ports_.charge(access.ram, ram.ports, cost.cycles);
+    };
+    charge(beat_costs_[0], command_.out, total.words, total.rows, total.conflicts);
+    charge(beat_costs_[1], command_.residual, total.residual_words, total.residual_rows, total.residual_conflicts);
+    charge(beat_costs_[2], command_.bias, total.bias_words, total.bias_rows, total.bias_conflicts);
+    total.cycles = static_cast<std::uint64_t>(beat_ports_.cycles());
+    return total;
 }
 
 std::uint64_t TileCosts::dependency_cycles(std::int64_t k, std::int64_t slots) const {
@@ -278,42 +382,51 @@ std::uint64_t TileCosts::combine(std::uint64_t dependency, const FetchCost& a, c
     return std::max(dependency, fetch);
 }
 
-TileCosts::FetchCost TileCosts::row_slot_fetch(std::int64_t slot, std::int64_t residue) {
-    const std::int64_t begin = slot * gang_rows();
-    return slot_fetch(*view_.row_operand, *view_.row_table, begin, std::min(begin + gang_rows(), view_.rows), residue);
-}
-
-TileCosts::FetchCost TileCosts::col_slot_fetch(std::int64_t slot, std::int64_t residue) {
-    const std::int64_t begin = slot * gang_cols();
-    return slot_fetch(*view_.col_operand, *view_.col_table, begin, std::min(begin + gang_cols(), view_.cols), residue);
-}
-
-TileCosts::FetchCost TileCosts::slot_fetch(const AccessTable& access, const std::vector<std::int32_t>& table,
-                                           std::int64_t begin, std::int64_t end, std::int64_t residue) {
+TileCosts::FetchCost TileCosts::slots_fetch(const AccessTable& access, const std::vector<std::int32_t>& table,
+                                            const AddressRuns& runs, std::int64_t first_slot, std::int64_t slots,
+                                            std::int64_t width, std::int64_t extent, std::int64_t residue) {
     static constexpr std::int32_t kSingle = 0;
-    // An operand that does not depend on the index is one word for all PEs.
-    const std::int32_t* offsets = table.empty() ? &kSingle : table.data() + begin;
-    const AccessCost cost =
-        counter_.cost(rams_[index_of(access.ram)], residue, offsets, table.empty() ? 1 : end - begin);
-    return {cost.cycles, cost.rows, 1};
+    FetchCost total;
+    FetchCost slot;
+    for (std::int64_t begin = first_slot * width; begin < std::min((first_slot + slots) * width, extent);
+         begin += width) {
+        const bool again = slot.slots > 0 && begin + width <= extent && runs.alike(begin - width, begin, width);
+        if (!again) {
+            // An operand that does not depend on the index is one word for all PEs.
+            const std::int32_t* offsets = table.empty() ? &kSingle : table.data() + begin;
+            const AccessCost cost = counter_.cost(rams_[index_of(access.ram)], residue, offsets,
+                                                  table.empty() ? 1 : std::min(width, extent - begin));
+            slot = {cost.cycles, cost.rows, 1};
+        }
+        total += slot;
+    }
+    return total;
+}
+
+TileCosts::FetchCost& TileCosts::remembered(Fetches& fetches, std::int64_t tile, std::int64_t residue, int lanes) {
+    if (fetches.tile != tile) {
+        fetches.tile = tile;
+        fetches.by_residue.assign(static_cast<std::size_t>(lanes), {});
+    }
+    return fetches.by_residue[static_cast<std::size_t>(residue)];
 }
 
 TileCosts::FetchCost TileCosts::row_fetch(std::int64_t row_tile, std::int64_t residue) {
-    FetchCost total;
-    const std::int64_t first = row_tile * mapping_.row_interleave;
-    for (std::int64_t slot = first; slot < first + mapping_.row_interleave && slot * gang_rows() < view_.rows; ++slot) {
-        total += row_slot_fetch(slot, residue);
+    FetchCost& cost = remembered(row_fetches_, row_tile, residue, a_lanes_);
+    if (cost.slots == 0) {
+        cost = slots_fetch(*view_.row_operand, *view_.row_table, row_runs(), row_tile * mapping_.row_interleave,
+                           mapping_.row_interleave, gang_rows(), view_.rows, residue);
     }
-    return total;
+    return cost;
 }
 
 TileCosts::FetchCost TileCosts::col_fetch(std::int64_t col_tile, std::int64_t residue) {
-    FetchCost total;
-    const std::int64_t first = col_tile * mapping_.col_interleave;
-    for (std::int64_t slot = first; slot < first + mapping_.col_interleave && slot * gang_cols() < view_.cols; ++slot) {
-        total += col_slot_fetch(slot, residue);
+    FetchCost& cost = remembered(col_fetches_, col_tile, residue, b_lanes_);
+    if (cost.slots == 0) {
+        cost = slots_fetch(*view_.col_operand, *view_.col_table, col_runs(), col_tile * mapping_.col_interleave,
+                           mapping_.col_interleave, gang_cols(), view_.cols, residue);
     }
-    return total;
+    return cost;
 }
 
 std::int64_t TileCosts::base_of(const AccessTable& access, const Tile& tile, std::int32_t token) const {
@@ -324,21 +437,52 @@ int TileCosts::lanes_of(const AccessTable& access) const {
     return access.present ? rams_[index_of(access.ram)].lanes : 1;
 }
 
-TileTiming::TileTiming(const EngineConfig& engine, const std::vector<RamGeometry>& rams,
-                       const ContractionCommand& command, const TileMapping& mapping)
-    : TileCosts(engine, rams, command, mapping) {
-    a_costs_.resize(static_cast<std::size_t>(row_tiles_ * a_lanes_));
-    b_costs_.resize(static_cast<std::size_t>(col_tiles_ * b_lanes_));
-    const auto combinations = static_cast<std::size_t>(row_tiles_ * col_tiles_);
-    streams_.resize(combinations * static_cast<std::size_t>(a_lanes_ * b_lanes_));
-    stream_known_.resize(streams_.size());
-    const int out_lanes = lanes_of(command.out) * lanes_of(command.residual) * lanes_of(command.bias);
-    writes_.resize(combinations * static_cast<std::size_t>(out_lanes));
-    write_known_.resize(writes_.size());
+void TileTiming::set_mapping(const TileMapping& mapping) {
+    TileCosts::set_mapping(mapping);
+    prepared_ = false;
+}
+
+void TileTiming::Kinds::find(const AddressRuns& runs, std::int64_t tiles, std::int64_t width, std::int64_t extent) {
+    of_tile.clear();
+    first_tile.clear();
+    for (std::int64_t tile = 0; tile < tiles; ++tile) {
+        const std::int64_t begin = tile * width;
+        const bool complete = begin + width <= extent;
+        std::int64_t kind = 0;
+        while (kind < count() &&
+               !(complete && runs.alike(first_tile[static_cast<std::size_t>(kind)] * width, begin, width))) {
+            ++kind;
+        }
+        if (kind == count()) {
+            first_tile.push_back(tile);
+        }
+        of_tile.push_back(static_cast<std::int32_t>(kind));
+    }
+}
+
+void TileTiming::find_kinds() {
+    row_kinds_.find(row_runs(), row_tiles_, tile_rows_, view_.rows);
+    col_kinds_.find(col_runs(), col_tiles_, tile_cols_, view_.cols);
+}
+
+void TileTiming::prepare() {
+    prepared_ = true;
+    find_kinds();
+    const auto places = static_cast<std::size_t>(row_kinds_.count() * col_kinds_.count());
+    streams_.resize(places * static_cast<std::size_t>(a_lanes_ * b_lanes_));
+    stream_known_.assign(streams_.size(), false);
+    const int out_lanes = lanes_of(command_.out) * lanes_of(command_.residual) * lanes_of(command_.bias);
+    writes_.resize(places * static_cast<std::size_t>(out_lanes));
+    write_known_.assign(writes_.size(), false);
+    batch_streams_.clear();
+    batch_writes_.clear();
 }
 
 const StreamCost& TileTiming::stream(const Tile& tile, const Tokens& tokens) {
-    const std::int64_t place = tile.row_tile * col_tiles_ + tile.col_tile;
+    if (!prepared_) {
+        prepare();
+    }
+    const std::int64_t place = place_of(tile);
     if (mapping_.batch_interleave > 1) {
         set_bases(tile, tokens);
         key_ = {place, tile.batches};
@@ -364,7 +508,10 @@ const StreamCost& TileTiming::stream(const Tile& tile, const Tokens& tokens) {
 }
 
 const WriteCost& TileTiming::write(const Tile& tile, const Tokens& tokens) {
-    const std::int64_t place = tile.row_tile * col_tiles_ + tile.col_tile;
+    if (!prepared_) {
+        prepare();
+    }
+    const std::int64_t place = place_of(tile);
     const auto residue = [&](const AccessTable& access, std::int64_t batch) {
         const Tile own = tile.of_batch(batch);
         return access.present ? base_of(access, own, token_of(tokens, own.batch)) % lanes_of(access) : 0;
@@ -394,50 +541,65 @@ const WriteCost& TileTiming::write(const Tile& tile, const Tokens& tokens) {
     return writes_[known];
 }
 
+bool TileTiming::batches_alike(const Tile& x, const Tile& y) const {
+    if (x.batches != y.batches) {
+        return false;
+    }
+    for (const AccessTable* access : {&command_.a, &command_.b, &command_.out, &command_.residual, &command_.bias}) {
+        const int lanes = lanes_of(*access);
+        for (std::int64_t i = 0; i < x.batches && lanes > 1; ++i) {
+            if ((base_of(*access, x.of_batch(i), 0) - base_of(*access, y.of_batch(i), 0)) % lanes != 0) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 std::uint64_t TileTiming::kernel_cycles() {
-    constexpr std::uint64_t kFirstStream = 3;  // edges from the command to the first operands
-    constexpr std::uint64_t kBurst = 2;        // edges between two grants of a burst's kind, at least
-    std::uint64_t begin = kFirstStream;        // of the tile's stream
+    constexpr std::uint64_t kBurst = 2;  // edges between two grants of a burst's kind, at least
+    find_kinds();
+    std::uint64_t begin = 0;  // of the tile's stream, from the first one on
     std::uint64_t array_free = 0;
     std::array<std::uint64_t, 2> buffer_free{};  // edge at which the burst that empties a buffer lets go of it
     std::uint64_t write_begin = 0;
     std::uint64_t write_cycles = 0;
-    const std::int64_t tiles = num_tiles();
-    for (std::int64_t t = 0; t < tiles; ++t) {
-        const Tile tile = this->tile(t);
-        std::uint64_t& own_buffer = buffer_free[static_cast<std::size_t>(t % 2)];
-        if (t > 0) {
-            begin = std::max({array_free, begin + kBurst, own_buffer});
+    Tile batch_before;
+    std::int64_t t = 0;
+    const std::int64_t per_batch = row_tiles_ * col_tiles_;
+    for (std::int64_t batch_tile = 0; batch_tile < batch_tiles_; ++batch_tile) {
+        const Tile batch = tile(batch_tile * per_batch);
+        if (batch_tile == 0 || !batches_alike(batch_before, batch)) {
+            cycles_.assign(static_cast<std::size_t>(row_kinds_.count() * col_kinds_.count()), {});
         }
-        const StreamCost& cost = stream(tile, {});
-        array_free = begin + cost.cycles + cost.fold;
-        const std::uint64_t sums = array_free - 1 + pipeline_cycles();
-        write_begin = t == 0 ? sums : std::max(sums, write_begin + std::max(write_cycles, kBurst));
-        write_cycles = write(tile, {}).cycles;
-        own_buffer = write_begin + std::max(write_cycles, kBurst);
+        batch_before = batch;
+        for (std::int64_t row_tile = 0; row_tile < row_tiles_; ++row_tile) {
+            for (std::int64_t col_tile = 0; col_tile < col_tiles_; ++col_tile, ++t) {
+                TileCycles& cycles =
+                    cycles_[static_cast<std::size_t>(row_kinds_[row_tile] * col_kinds_.count() + col_kinds_[col_tile])];
+                if (cycles.stream == 0) {
+                    const Tile own = tile(t);
+                    const StreamCost cost = compute_stream(own, {});
+                    cycles = {cost.cycles + cost.fold, compute_write(own, {}).cycles};
+                }
+                std::uint64_t& own_buffer = buffer_free[static_cast<std::size_t>(t % 2)];
+                if (t > 0) {
+                    begin = std::max({array_free, begin + kBurst, own_buffer});
+                }
+                array_free = begin + cycles.stream;
+                const std::uint64_t sums = array_free - 1 + pipeline_cycles();
+                write_begin = t == 0 ? sums : std::max(sums, write_begin + std::max(write_cycles, kBurst));
+                write_cycles = cycles.write;
+                own_buffer = write_begin + std::max(write_cycles, kBurst);
+            }
+        }
     }
-    return write_begin + write_cycles + (bursts_end_in_memory() ? 1 : write_latency_cycles());
+    return write_begin + write_cycles + 1 + end_cycles();
 }
 
 std::uint64_t TileTiming::step_cycles(const Tile& tile, const Tokens& tokens, std::int64_t k) {
     set_bases(tile, tokens);
     return combine(dependency_cycles(k, tile.slots()), row_fetches(tile, k), col_fetches(tile, k));
-}
-
-TileCosts::FetchCost TileTiming::row_fetch(std::int64_t row_tile, std::int64_t residue) {
-    FetchCost& cost = a_costs_[static_cast<std::size_t>(row_tile * a_lanes_ + residue)];
-    if (cost.slots == 0) {
-        cost = TileCosts::row_fetch(row_tile, residue);
-    }
-    return cost;
-}
-
-TileCosts::FetchCost TileTiming::col_fetch(std::int64_t col_tile, std::int64_t residue) {
-    FetchCost& cost = b_costs_[static_cast<std::size_t>(col_tile * b_lanes_ + residue)];
-    if (cost.slots == 0) {
-        cost = TileCosts::col_fetch(col_tile, residue);
-    }
-    return cost;
 }
 
 }  // namespace contraflow

@@ -45,6 +45,29 @@ private:
     bool transposed_;
 };
 
+// How everything moves that one dimension of a contraction's output addresses: the operand of that dimension, output,
+// residual and bias. Where one run of indices follows another by whole memory rows in each of them, the banks rotate
+// and every cost is the same.
+class AddressRuns {
+public:
+    struct Operand {
+        const std::vector<std::int32_t>* table = nullptr;  // offsets by index; empty: does not move
+        int lanes = 1;                                     // words in a row of its memory
+    };
+    AddressRuns(std::int64_t extent, const std::array<Operand, 4>& operands);
+
+    // Whether indices a .. a + count - 1 cost what b .. b + count - 1 do.
+    [[nodiscard]] bool alike(std::int64_t a, std::int64_t b, std::int64_t count) const;
+    // Whether all operands move from a to a + 1 as they do from b to b + 1.
+    [[nodiscard]] bool same_step(std::int64_t a, std::int64_t b) const;
+    // Whether all runs of one length are.
+    [[nodiscard]] bool all_alike() const { return steps_.empty() && residues_.empty(); }
+
+private:
+    std::vector<std::int32_t> steps_;     // kind of the step from each index to the next; empty: all alike
+    std::vector<std::int32_t> residues_;  // of each index's offsets in their memories' rows; empty: all alike
+};
+
 struct Tile {
     std::int64_t batch = 0, batches = 1;  // first batch, and how many are side by side
     std::int64_t row_tile = 0, col_tile = 0;
@@ -76,7 +99,7 @@ struct WriteCost {
     std::int64_t residual_words = 0, residual_rows = 0, residual_conflicts = 0;
     std::int64_t bias_words = 0, bias_rows = 0, bias_conflicts = 0;
 
-    WriteCost& operator+=(const WriteCost& other);
+    WriteCost& add(const WriteCost& other, std::int64_t times = 1);
 };
 
 // Ids by batch of a kernel that addresses memory by token; empty if it does not, or if only costs for id 0 are wanted.
@@ -92,11 +115,10 @@ public:
     TileCosts(const EngineConfig& engine, const std::vector<RamGeometry>& rams, const ContractionCommand& command,
               const TileMapping& mapping);
 
-    virtual ~TileCosts() = default;
     TileCosts(const TileCosts&) = delete;
     TileCosts& operator=(const TileCosts&) = delete;
 
-    virtual void set_mapping(const TileMapping& mapping);
+    void set_mapping(const TileMapping& mapping);
 
     [[nodiscard]] std::int64_t num_tiles() const { return batch_tiles_ * row_tiles_ * col_tiles_; }
     [[nodiscard]] Tile tile(std::int64_t index) const;
@@ -115,6 +137,10 @@ public:
     // Batches may add to what the batch before wrote (outputs that tokens select, sums over batches): then a batch's
     // part of a write burst ends when its last word is in memory.
     [[nodiscard]] bool bursts_end_in_memory() const { return bursts_end_in_memory_; }
+    // Edges of a kernel alone outside of its tiles: to the first stream, and from the last write burst on.
+    [[nodiscard]] std::uint64_t end_cycles() const {
+        return kFirstStream - 1 + (bursts_end_in_memory_ ? 1 : write_latency_cycles_);
+    }
     // PEs in use: of one engine, and of the gang.
     [[nodiscard]] std::int64_t pe_rows() const { return mapping_.pe_rows > 0 ? mapping_.pe_rows : engine_.rows; }
     [[nodiscard]] std::int64_t pe_cols() const { return mapping_.pe_cols > 0 ? mapping_.pe_cols : engine_.cols; }
@@ -122,6 +148,8 @@ public:
     [[nodiscard]] std::int64_t gang_cols() const { return mapping_.gang_cols * pe_cols(); }
 
 protected:
+    static constexpr std::uint64_t kFirstStream = 3;  // edge of the first operands; that of the command is 0
+
     struct FetchCost {                                 // of one step
         std::int32_t cycles = 0, rows = 0, slots = 0;  // slots 0: not computed yet
 
@@ -133,17 +161,6 @@ protected:
         }
     };
 
-    // The words of one step in one slot of the row operand (of the column operand), slots counted over the whole
-    // output. Moving them by a multiple of the memory's row width rotates the banks and changes no cost, so that only
-    // the residue of their address counts.
-    [[nodiscard]] virtual FetchCost row_slot_fetch(std::int64_t slot, std::int64_t residue);
-    [[nodiscard]] virtual FetchCost col_slot_fetch(std::int64_t slot, std::int64_t residue);
-    // In all slots of a tile.
-    [[nodiscard]] virtual FetchCost row_fetch(std::int64_t row_tile, std::int64_t residue);
-    [[nodiscard]] virtual FetchCost col_fetch(std::int64_t col_tile, std::int64_t residue);
-    // Write-back of one slot of a tile of one batch; its first beat is the first PE row's.
-    [[nodiscard]] virtual WriteCost slot_write(const Tile& tile, std::int32_t token, std::int64_t slot_row,
-                                               std::int64_t slot_col);
     // Fetches of step k for all batches of the tile whose bases are set.
     [[nodiscard]] FetchCost row_fetches(const Tile& tile, std::int64_t k);
     [[nodiscard]] FetchCost col_fetches(const Tile& tile, std::int64_t k);
@@ -151,6 +168,9 @@ protected:
     [[nodiscard]] std::uint64_t combine(std::uint64_t dependency, const FetchCost& a, const FetchCost& b) const;
     [[nodiscard]] std::int64_t base_of(const AccessTable& access, const Tile& tile, std::int32_t token) const;
     [[nodiscard]] int lanes_of(const AccessTable& access) const;
+    // Along the PE rows (the PE columns).
+    [[nodiscard]] const AddressRuns& row_runs() const { return mapping_.transposed ? out_cols_ : out_rows_; }
+    [[nodiscard]] const AddressRuns& col_runs() const { return mapping_.transposed ? out_rows_ : out_cols_; }
 
     const EngineConfig& engine_;
     const std::vector<RamGeometry>& rams_;
@@ -163,34 +183,64 @@ protected:
     bool shared_port_ = false;                     // both operands through the single port of one memory
 
 private:
-    // An operand's part of a write-back beat. Beats that differ by whole rows of its memory cost the same.
-    struct BeatRows {
-        std::int64_t residue = -1;           // of the first row's address
-        std::vector<std::int32_t> offsets;   // of the rows, from the first
-        std::vector<AccessCost> by_residue;  // of beats with these rows; words 0: not computed yet
+    // Steps of all contraction indices but the last whose operands have the same residues and that wait alike for the
+    // adder.
+    struct StepKind {
+        std::int64_t first = 0, count = 0;
     };
 
-    [[nodiscard]] FetchCost slot_fetch(const AccessTable& access, const std::vector<std::int32_t>& table,
-                                       std::int64_t begin, std::int64_t end, std::int64_t residue);
-    // True when the beat starting at output row `row` has other rows than `beat`, which then holds them.
-    [[nodiscard]] bool move_to(BeatRows& beat, const AccessTable& access, const Tile& tile, std::int32_t token,
-                               std::int64_t row) const;
-    [[nodiscard]] const AccessCost& cost_of(BeatRows& beat, const AccessTable& access, std::int64_t col_begin,
-                                            std::int64_t col_end);
+    // An operand's part of write-back beats in the column slot at hand: what they cost by how the engines' rows lie to
+    // the first of them, and by the residue of its address (beats that differ by whole rows of the memory cost the
+    // same).
+    struct BeatCosts {
+        std::vector<std::int32_t> rows;  // [pattern * engines + engine]: offset from the first engine's row
+        std::vector<AccessCost> costs;   // [pattern * lanes + residue]; words 0: not computed yet
+
+        // Number of the pattern, which is added if it is new.
+        [[nodiscard]] std::size_t find(const std::vector<std::int32_t>& wanted, int lanes);
+    };
+    void forget_beats(std::int64_t engines);
+    // Along one dimension, the words of one step in all slots of the tile at hand. Moving them by a multiple of the
+    // memory's row width rotates the banks and changes no cost, so that only the residue of their address counts.
+    struct Fetches {
+        std::int64_t tile = -1;             // row tile or column tile; -1: none
+        std::vector<FetchCost> by_residue;  // slots 0: not computed yet
+    };
+
+    void find_step_kinds();
+    [[nodiscard]] FetchCost row_fetch(std::int64_t row_tile, std::int64_t residue);
+    [[nodiscard]] FetchCost col_fetch(std::int64_t col_tile, std::int64_t residue);
+    [[nodiscard]] static FetchCost& remembered(Fetches& fetches, std::int64_t tile, std::int64_t residue, int lanes);
+    [[nodiscard]] FetchCost slots_fetch(const AccessTable& access, const std::vector<std::int32_t>& table,
+                                        const AddressRuns& runs, std::int64_t first_slot, std::int64_t slots,
+                                        std::int64_t width, std::int64_t extent, std::int64_t residue);
+    [[nodiscard]] WriteCost batch_write(const Tile& tile, std::int32_t token);
+    // Write-back of one slot of a tile of one batch; its first beat is the first PE row's.
+    [[nodiscard]] WriteCost slot_write(const Tile& tile, std::int32_t token, std::int64_t slot_row,
+                                       std::int64_t slot_col);
+    // The beat of a row on this many engines.
+    [[nodiscard]] WriteCost beat_write(const Tile& tile, std::int32_t token, std::int64_t row, std::int64_t engines,
+                                       std::int64_t col_begin, std::int64_t col_end);
 
     std::uint64_t pipeline_cycles_ = 0, write_latency_cycles_ = 0;
     bool bursts_end_in_memory_ = false;
+    AddressRuns out_rows_, out_cols_;
+    std::vector<StepKind> step_kinds_;
     AccessCounter counter_;
-    std::array<BeatRows, 3> beat_;  // of output, residual and bias
-    mutable std::vector<std::int32_t> next_rows_;
+    Fetches row_fetches_, col_fetches_;
+    std::array<BeatCosts, 3> beat_costs_;  // of output, residual and bias
+    std::int64_t beat_engines_ = 0;        // of these beats
+    std::vector<std::int32_t> beat_rows_;
     PortCycles beat_ports_;
 };
 
 // The same, remembered: an engine asks for the same tiles in every step.
 class TileTiming : public TileCosts {
 public:
-    TileTiming(const EngineConfig& engine, const std::vector<RamGeometry>& rams, const ContractionCommand& command,
-               const TileMapping& mapping);
+    using TileCosts::TileCosts;
+
+    // Forgets what it knows about the mapping before.
+    void set_mapping(const TileMapping& mapping);
 
     [[nodiscard]] const StreamCost& stream(const Tile& tile, const Tokens& tokens);
     [[nodiscard]] const WriteCost& write(const Tile& tile, const Tokens& tokens);
@@ -201,18 +251,40 @@ public:
     [[nodiscard]] std::uint64_t step_cycles(const Tile& tile, const Tokens& tokens, std::int64_t k);
 
 private:
-    [[nodiscard]] FetchCost row_fetch(std::int64_t row_tile, std::int64_t residue) override;
-    [[nodiscard]] FetchCost col_fetch(std::int64_t col_tile, std::int64_t residue) override;
+    // Tiles along one dimension, those that cost the same under one number.
+    struct Kinds {
+        std::vector<std::int32_t> of_tile;
+        std::vector<std::int64_t> first_tile;  // of each kind
 
-    std::vector<FetchCost> a_costs_, b_costs_;  // [tile * lanes + residue]
-    std::vector<StreamCost> streams_;           // [((row tile * col tiles + col tile) * a_lanes + ra) * b_lanes + rb]
+        void find(const AddressRuns& runs, std::int64_t tiles, std::int64_t width, std::int64_t extent);
+        [[nodiscard]] std::int64_t operator[](std::int64_t tile) const {
+            return of_tile[static_cast<std::size_t>(tile)];
+        }
+        [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(first_tile.size()); }
+    };
+
+    void find_kinds();
+    void prepare();
+    [[nodiscard]] std::int64_t place_of(const Tile& tile) const {
+        return row_kinds_[tile.row_tile] * col_kinds_.count() + col_kinds_[tile.col_tile];
+    }
+    // Whether tiles at the same place of these batches cost the same.
+    [[nodiscard]] bool batches_alike(const Tile& x, const Tile& y) const;
+
+    bool prepared_ = false;
+    Kinds row_kinds_, col_kinds_;
+    std::vector<StreamCost> streams_;  // [(place * a_lanes + ra) * b_lanes + rb]
     std::vector<bool> stream_known_;
     std::vector<WriteCost> writes_;  // the same by residues of output, residual and bias
     std::vector<bool> write_known_;
-    // Tiles of several batches: by place in the output, number of batches and the residues of each.
+    // Tiles of several batches: by place, number of batches and the residues of each.
     std::map<std::vector<std::int64_t>, StreamCost> batch_streams_;
     std::map<std::vector<std::int64_t>, WriteCost> batch_writes_;
     std::vector<std::int64_t> key_;
+    struct TileCycles {
+        std::uint64_t stream = 0, write = 0;  // stream 0: not known yet
+    };
+    std::vector<TileCycles> cycles_;  // by place
 };
 
 }  // namespace contraflow

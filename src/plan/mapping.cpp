@@ -1,10 +1,11 @@
 #include "plan/mapping.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
-#include <unordered_map>
-#include <utility>
+#include <vector>
 
+#include "common/access_cost.h"
 #include "common/integer_math.h"
 #include "engine/tile_timing.h"
 
@@ -16,17 +17,21 @@ namespace {
 struct TileLoad {
     std::int64_t stream = 0;  // folding of partial sums included
     std::int64_t write = 0;
+
+    [[nodiscard]] std::int64_t busiest() const { return std::max(stream, write); }
 };
 
 // What is the same under every mapping.
 struct Latencies {
     std::int64_t pipeline = 0, write = 0;
     bool bursts_end_in_memory = false;
+    std::int64_t ends = 0;  // before the first tile's stream and after the last one's write-back
 
     explicit Latencies(const TileCosts& costs)
         : pipeline(static_cast<std::int64_t>(costs.pipeline_cycles())),
           write(static_cast<std::int64_t>(costs.write_latency_cycles())),
-          bursts_end_in_memory(costs.bursts_end_in_memory()) {}
+          bursts_end_in_memory(costs.bursts_end_in_memory()),
+          ends(static_cast<std::int64_t>(costs.end_cycles())) {}
 };
 
 // A kernel alone: `full` for every tile but the last. In steady state a tile takes the longest of its stream, its
@@ -34,10 +39,10 @@ struct Latencies {
 std::int64_t kernel_cycles(const Latencies& latencies, std::int64_t tiles, const TileLoad& full, const TileLoad& last) {
     const std::int64_t buffer = full.stream + latencies.pipeline - 1 + full.write;
     const std::int64_t twice_the_period = std::max({2 * full.stream, 2 * full.write, buffer});
-    return twice_the_period * (tiles - 1) / 2 + last.stream + latencies.pipeline + last.write + latencies.write;
+    return twice_the_period * (tiles - 1) / 2 + last.stream + latencies.pipeline + last.write + latencies.ends;
 }
 
-// Slots of a tile along one dimension: complete ones, and perhaps one that the output does not fill.
+// Slots of a tile, or of a whole dimension of the output: complete ones, and perhaps one that the output does not fill.
 struct Slots {
     std::int64_t complete = 0, partial = 0;
     std::int64_t partial_beats = 0;  // write-back beats of the partial one if the dimension runs down the rows
@@ -45,18 +50,14 @@ struct Slots {
     [[nodiscard]] std::int64_t all() const { return complete + partial; }
 };
 
-// How one dimension of the output is cut: `extent` indices over `pes` PEs (`engine_pes` of each engine along it).
+// How one dimension of the output is cut into tiles.
 struct Cut {
     std::int64_t slots = 1, tiles = 1;
     Slots full, last;  // of every tile but the last, and of the last
 
-    Cut(std::int64_t extent, std::int64_t pes, std::int64_t engine_pes, std::int64_t wanted_slots)
-        : slots(wanted_slots), tiles(ceil_div(extent, pes * wanted_slots)) {
-        const std::int64_t rest = extent - (tiles - 1) * pes * slots;
-        last.complete = rest / pes;
-        const std::int64_t left = rest - last.complete * pes;
-        last.partial = left > 0 ? 1 : 0;
-        last.partial_beats = std::min(engine_pes, left);
+    Cut(const Slots& all, std::int64_t wanted_slots)
+        : slots(wanted_slots), tiles(ceil_div(all.all(), wanted_slots)), last(all) {
+        last.complete -= (tiles - 1) * slots;
         full = tiles > 1 ? Slots{slots, 0, 0} : last;
     }
 };
@@ -64,8 +65,8 @@ struct Cut {
 struct Candidate {
     TileMapping mapping;
     std::int64_t tiles = 1;
-    TileLoad full, last;      // if no bank ever conflicts
-    std::int64_t cycles = 0;  // with those; once predicted, with the conflicts of the first tile
+    TileLoad full, last;      // if all slots cost what the first does
+    std::int64_t cycles = 0;  // with those; once predicted, with the true cost of the first tile
     bool predicted = false;
 };
 
@@ -73,21 +74,28 @@ class CandidateList {
 public:
     CandidateList(const EngineConfig& engine, const std::vector<RamGeometry>& rams, const ContractionCommand& command,
                   const Latencies& latencies, const MappingRule* rule)
-        : engine_(engine), rams_(rams), command_(command), latencies_(latencies), rule_(rule) {}
+        : engine_(engine),
+          rams_(rams),
+          command_(command),
+          latencies_(latencies),
+          rule_(rule),
+          least_stream_(stream(1, 1)) {}
 
     // All mappings on a gang of this size that use whole engines, as far as the output reaches: no more slots than it
     // has work for.
-    std::vector<Candidate>& whole(int gang) {
+    std::vector<Candidate>& whole(int gang, std::int64_t limit) {
         candidates_.clear();
-        limit_ = std::numeric_limits<std::int64_t>::max();
-        for_each_array(gang, [&](const Array& array) { add(array, array.most_rows, array.most_cols); });
+        limit_ = limit;
+        for_each_array(gang, [&](const Array& array) {
+            add(array, row_side(array, array.most_rows), col_side(array, array.most_cols));
+        });
         return candidates_;
     }
 
-    // Those that use a part of each engine and take less than `limit` cycles if no bank ever conflicts.
-    std::vector<Candidate>& parts(int gang, std::int64_t limit) {
-        candidates_.clear();
-        limit_ = limit;
+    // Those that use a part of each engine and promise less than `limit()` cycles, one height after the other:
+    // use(candidates).
+    template <typename Limit, typename Use>
+    void parts(int gang, Limit limit, Use use) {
         for_each_array(gang, [&](const Array& array) {
             const bool all = std::int64_t{array.most_rows} * array.most_cols <= kMostParts;
             // Of a very large array only sizes that fill the last slot best.
@@ -97,19 +105,23 @@ public:
                            : static_cast<int>(std::min<std::int64_t>(pes - 1, ceil_div(extent, engines * slots)));
             };
             for (int rows = array.most_rows; rows > 0; rows = fewer(rows, array.view.rows, array.gang_rows)) {
+                candidates_.clear();
+                limit_ = limit();
+                const Side row = row_side(array, rows);
                 for (int cols = array.most_cols; cols > 0; cols = fewer(cols, array.view.cols, array.gang_cols)) {
-                    const std::int64_t slots = command_.batch * ceil_div(array.view.rows, array.gang_rows * rows) *
-                                               ceil_div(array.view.cols, array.gang_cols * cols);
-                    if (slots * command_.depth + latencies_.pipeline >= limit) {
+                    const Side& col = col_side(array, cols);
+                    const std::int64_t steps = command_.batch * command_.depth * row.slots.all() * col.slots.all();
+                    if (steps + latencies_.pipeline >= limit_) {
                         break;  // fewer columns take longer still
                     }
-                    if (rows < array.most_rows || cols < array.most_cols) {
-                        add(array, rows, cols);
+                    if (col.least_write + latencies_.pipeline < limit_ &&
+                        (rows < array.most_rows || cols < array.most_cols)) {
+                        add(array, row, col);
                     }
                 }
+                use(candidates_);
             }
         });
-        return candidates_;
     }
 
 private:
@@ -123,7 +135,7 @@ private:
         int most_rows, most_cols;  // PEs of an engine that get an output if all are used
     };
     template <typename Use>
-    void for_each_array(int gang, Use use) const {
+    void for_each_array(int gang, Use use) {
         for (const bool transposed : {false, true}) {
             const ArrayView view(command_, transposed);
             for (int rows = 1; rows <= gang; ++rows) {
@@ -132,32 +144,123 @@ private:
                     const auto most = [](int pes, std::int64_t extent, int engines) {
                         return static_cast<int>(std::min<std::int64_t>(pes, ceil_div(extent, engines)));
                     };
-                    use(Array{view, transposed, rows, cols, most(engine_.rows, view.rows, rows),
-                              most(engine_.cols, view.cols, cols)});
+                    const Array array{view,
+                                      transposed,
+                                      rows,
+                                      cols,
+                                      most(engine_.rows, view.rows, rows),
+                                      most(engine_.cols, view.cols, cols)};
+                    col_sides_.assign(static_cast<std::size_t>(array.most_cols) + 1, {});
+                    use(array);
                 }
             }
         }
     }
 
-    // All ways to interleave on this part of each engine.
-    void add(const Array& array, int pe_rows, int pe_cols) {
+    // One dimension of the output on a part of each engine.
+    struct Side {
+        int engine_pes = 0;
+        std::int64_t pes = 0, left = 0;  // indices of a complete slot, and of the partial one
+        Slots slots;
+        std::int64_t fetch = 0, partial_fetch = 0;  // cycles of one step's words of such slots
+        std::int64_t least_tiles = 1;
+        std::int64_t least_write = 0;  // of columns: cycles of all write-back on any part of the rows
+
+        [[nodiscard]] std::int64_t fetched(const Slots& own) const {
+            return own.complete * fetch + own.partial * partial_fetch;
+        }
+    };
+
+    [[nodiscard]] Side side(const AccessTable& access, const std::vector<std::int32_t>& table, std::int64_t extent,
+                            int engines, int engine_pes) {
+        Side own;
+        own.engine_pes = engine_pes;
+        own.pes = std::int64_t{engines} * engine_pes;
+        own.slots.complete = extent / own.pes;
+        own.left = extent - own.slots.complete * own.pes;
+        own.slots.partial = own.left > 0 ? 1 : 0;
+        own.slots.partial_beats = std::min<std::int64_t>(engine_pes, own.left);
+        own.fetch = own.slots.complete > 0 ? fetch_cycles(access, table, own.pes) : 0;
+        own.partial_fetch = own.left > 0 ? fetch_cycles(access, table, own.left) : 0;
+        own.least_tiles = ceil_div(own.slots.all(), std::min<std::int64_t>(engine_.interleave, own.slots.all()));
+        return own;
+    }
+    [[nodiscard]] Side row_side(const Array& array, int engine_rows) {
         const ArrayView& view = array.view;
-        const int gang_rows = array.gang_rows;
-        const int gang_cols = array.gang_cols;
-        cuts(row_cuts_, view.rows, gang_rows, pe_rows);
-        cuts(col_cuts_, view.cols, gang_cols, pe_cols);
-        // Memory cycles that a slot's words take at least.
-        const std::int64_t row_fetch = fetch(*view.row_operand, *view.row_table, gang_rows * pe_rows);
-        const std::int64_t col_fetch = fetch(*view.col_operand, *view.col_table, gang_cols * pe_cols);
-        const std::int64_t write_col = ceil_div(std::int64_t{gang_cols} * pe_cols, width_of(command_.out));
-        const std::int64_t write_all = ceil_div(std::int64_t{gang_rows} * gang_cols * pe_cols, width_of(command_.out));
+        return side(*view.row_operand, *view.row_table, view.rows, array.gang_rows, engine_rows);
+    }
+    [[nodiscard]] const Side& col_side(const Array& array, int engine_cols) {
+        Side& known = col_sides_[static_cast<std::size_t>(engine_cols)];
+        if (known.pes == 0) {
+            const ArrayView& view = array.view;
+            known = side(*view.col_operand, *view.col_table, view.cols, array.gang_cols, engine_cols);
+            known.least_write =
+                command_.batch *
+                write(ceil_div(view.rows, array.gang_rows) *
+                      (known.slots.complete * row_beat(array, known.slots.complete > 0 ? known.pes : 0) +
+                       known.slots.partial * row_beat(array, known.left)));
+        }
+        return known;
+    }
+
+    // Cycles of a write-back beat in a complete column slot and in the partial one: of all engines, and of one engine
+    // row.
+    struct Beats {
+        std::int64_t complete = 0, partial = 0;
+        std::int64_t complete_row = 0, partial_row = 0;
+
+        // Of all beats of these slots; those of a partial row slot as if of one engine row.
+        [[nodiscard]] std::int64_t written(const Slots& rows, int pe_rows, const Slots& cols) const {
+            return rows.complete * pe_rows * (cols.complete * complete + cols.partial * partial) +
+                   rows.partial_beats * (cols.complete * complete_row + cols.partial * partial_row);
+        }
+    };
+
+    // All ways to interleave on this part of each engine.
+    void add(const Array& array, const Side& rows, const Side& cols) {
+        const ArrayView& view = array.view;
+        const bool one_port =
+            view.row_operand->ram == view.col_operand->ram && rams_[index_of(view.row_operand->ram)].ports == 1;
+        const auto both = [one_port](std::int64_t a, std::int64_t b) { return one_port ? a + b : std::max(a, b); };
+
+        // What no interleave can beat. Each slot of one dimension is fetched again for each tile of the other.
+        const std::int64_t slots = rows.slots.all() * cols.slots.all();
+        const std::int64_t tiles = slots > engine_.interleave ? command_.batch * rows.least_tiles * cols.least_tiles
+                                                              : ceil_div(command_.batch, engine_.interleave / slots);
+        const std::int64_t steps =
+            both(cols.least_tiles * rows.fetched(rows.slots), rows.least_tiles * cols.fetched(cols.slots));
+        const std::int64_t streams =
+            std::max(command_.batch * command_.depth * std::max(slots, steps), tiles * least_stream_);
+        if (streams + latencies_.pipeline + latencies_.ends >= limit_) {
+            return;
+        }
+        const std::int64_t complete_cols = cols.slots.complete > 0 ? cols.pes : 0;
+        Beats beats;
+        beats.complete_row = row_beat(array, complete_cols);
+        beats.partial_row = row_beat(array, cols.left);
+        const std::int64_t out_width = width_of(command_.out);
+        beats.complete = std::max(beats.complete_row, ceil_div(array.gang_rows * complete_cols, out_width));
+        beats.partial = std::max(beats.partial_row, ceil_div(array.gang_rows * cols.left, out_width));
+        const auto promises = [&] {
+            const std::int64_t writes = command_.batch * write(beats.written(rows.slots, rows.engine_pes, cols.slots));
+            const std::int64_t buffers = (streams + writes + tiles * (latencies_.pipeline - 1)) / 2;
+            return std::max(writes + least_stream_ + latencies_.pipeline, buffers) + latencies_.ends < limit_;
+        };
+        if (!promises()) {
+            return;
+        }
+        if (array.gang_rows > 1) {
+            beats.complete = beat_cycles(array, array.gang_rows, rows.engine_pes, complete_cols);
+            beats.partial = beat_cycles(array, array.gang_rows, rows.engine_pes, cols.left);
+            if (!promises()) {
+                return;
+            }
+        }
+        cuts(row_cuts_, rows.slots);
+        cuts(col_cuts_, cols.slots);
         const auto load = [&](const Slots& row, const Slots& col, std::int64_t batches) -> TileLoad {
-            const std::int64_t fetched =
-                std::max(row.complete * row_fetch + row.partial, col.complete * col_fetch + col.partial);
-            const std::int64_t beats = row.complete * pe_rows + row.partial_beats;
-            return {stream(batches * row.all() * col.all(), batches * fetched),
-                    batches * write(beats * col.partial + col.complete * (row.complete * pe_rows * write_all +
-                                                                          row.partial_beats * write_col))};
+            return {stream(batches * row.all() * col.all(), batches * both(rows.fetched(row), cols.fetched(col))),
+                    batches * write(beats.written(row, rows.engine_pes, col))};
         };
         for (const Cut& row : row_cuts_) {
             for (const Cut& col : col_cuts_) {
@@ -171,16 +274,19 @@ private:
                 for (std::int64_t batches = 1; batches <= most; ++batches) {
                     Candidate candidate;
                     candidate.mapping = {array.transposed,
-                                         pe_rows,
-                                         pe_cols,
-                                         gang_rows,
-                                         gang_cols,
+                                         rows.engine_pes,
+                                         cols.engine_pes,
+                                         array.gang_rows,
+                                         array.gang_cols,
                                          static_cast<int>(row.slots),
                                          static_cast<int>(col.slots),
                                          static_cast<int>(batches)};
                     const std::int64_t batch_tiles = ceil_div(command_.batch, batches);
                     candidate.tiles = batch_tiles * row.tiles * col.tiles;
                     candidate.full = load(row.full, col.full, batches);
+                    if (candidate.full.busiest() * (candidate.tiles - 1) + least_stream_ >= limit_) {
+                        continue;
+                    }
                     candidate.last = load(row.last, col.last, command_.batch - (batch_tiles - 1) * batches);
                     candidate.cycles = kernel_cycles(latencies_, candidate.tiles, candidate.full, candidate.last);
                     if (candidate.cycles < limit_ && obeys(candidate.mapping)) {
@@ -197,21 +303,71 @@ private:
                 (rule_->rows == 0 || (mapping.row_interleave == rule_->rows && mapping.col_interleave == rule_->cols &&
                                       mapping.batch_interleave == rule_->batches)));
     }
+
+    // Cycles of one step's words of the operand's first `count` indices.
+    [[nodiscard]] std::int64_t fetch_cycles(const AccessTable& access, const std::vector<std::int32_t>& table,
+                                            std::int64_t count) {
+        if (table.empty()) {
+            return 1;
+        }
+        std::vector<std::int32_t>& known = &access == &command_.a ? a_fetches_ : b_fetches_;
+        if (static_cast<std::size_t>(count) >= known.size()) {
+            known.resize(static_cast<std::size_t>(count) + 1);
+        }
+        std::int32_t& cycles = known[static_cast<std::size_t>(count)];
+        if (cycles == 0) {
+            cycles = counter_.cost(rams_[index_of(access.ram)], first_of(access), table.data(), count).cycles;
+        }
+        return cycles;
+    }
+
+    // Cycles of the first write-back beat over `cols` columns, of one row.
+    [[nodiscard]] std::int64_t row_beat(const Array& array, std::int64_t cols) {
+        std::vector<std::int32_t>& known = row_beats_[array.transposed ? 1 : 0];
+        if (static_cast<std::size_t>(cols) >= known.size()) {
+            known.resize(static_cast<std::size_t>(cols) + 1);
+        }
+        std::int32_t& cycles = known[static_cast<std::size_t>(cols)];
+        if (cycles == 0) {
+            cycles = static_cast<std::int32_t>(beat_cycles(array, 1, 1, cols));
+        }
+        return cycles;
+    }
+    // Of this many engines' first rows, `engine_rows` rows apart.
+    [[nodiscard]] std::int64_t beat_cycles(const Array& array, int engines, int engine_rows, std::int64_t cols) {
+        if (cols == 0) {
+            return 0;
+        }
+        ports_.clear();
+        for (const AccessTable* access : {&command_.out, &command_.residual, &command_.bias}) {
+            if (!access->present) {
+                continue;
+            }
+            const std::vector<std::int32_t>& table = array.view.rows_of(*access);
+            beat_rows_.clear();
+            for (int i = 0; i < engines && i * engine_rows < array.view.rows; ++i) {
+                beat_rows_.push_back(static_cast<std::int32_t>(AccessTable::at(table, i * engine_rows)));
+            }
+            const RamGeometry& ram = rams_[index_of(access->ram)];
+            const AccessCost cost =
+                counter_.cost(ram, first_of(*access), beat_rows_, 0, static_cast<std::int64_t>(beat_rows_.size()),
+                              array.view.cols_of(*access), 0, cols);
+            ports_.charge(access->ram, ram.ports, cost.cycles);
+        }
+        return ports_.cycles();
+    }
     [[nodiscard]] std::int64_t width_of(const AccessTable& access) const {
         const RamGeometry& ram = rams_[index_of(access.ram)];
         return std::int64_t{ram.banks} * ram.lanes;
     }
-    [[nodiscard]] std::int64_t fetch(const AccessTable& access, const std::vector<std::int32_t>& table,
-                                     std::int64_t pes) const {
-        return table.empty() ? 1 : ceil_div(pes, width_of(access));
+    [[nodiscard]] static std::int64_t first_of(const AccessTable& access) {
+        return access.base + AccessTable::at(access.batch, 0) + AccessTable::at(access.depth, 0);
     }
 
-    void cuts(std::vector<Cut>& list, std::int64_t extent, int gang, int engine_pes) const {
+    void cuts(std::vector<Cut>& list, const Slots& slots) const {
         list.clear();
-        const std::int64_t pes = std::int64_t{gang} * engine_pes;
-        const std::int64_t most = std::min<std::int64_t>(engine_.interleave, ceil_div(extent, pes));
-        for (std::int64_t slots = 1; slots <= most; ++slots) {
-            list.emplace_back(extent, pes, engine_pes, slots);
+        for (std::int64_t wanted = 1; wanted <= std::min<std::int64_t>(engine_.interleave, slots.all()); ++wanted) {
+            list.emplace_back(slots, wanted);
         }
     }
 
@@ -234,68 +390,35 @@ private:
     const ContractionCommand& command_;
     const Latencies& latencies_;
     const MappingRule* rule_;
+    AccessCounter counter_;
+    PortCycles ports_;
+    std::vector<std::int32_t> beat_rows_;
+    std::vector<std::int32_t> a_fetches_, b_fetches_;     // by number of indices; 0: not known yet
+    std::array<std::vector<std::int32_t>, 2> row_beats_;  // of one row, by columns and `transposed`; likewise
+    std::vector<Side> col_sides_;  // of the array at hand, by columns of an engine; pes 0: likewise
+    std::int64_t least_stream_;    // of a tile
     std::vector<Cut> row_cuts_, col_cuts_;
     std::vector<Candidate> candidates_;
     std::int64_t limit_ = 0;
 };
 
-// Costs of tiles that remembers those of slots: mappings that cut a dimension alike share them.
-class SlotCosts : public TileCosts {
-public:
-    using TileCosts::TileCosts;
-
-private:
-    struct Key {
-        std::uint64_t cut = 0, slot = 0;
-        bool operator==(const Key& other) const { return cut == other.cut && slot == other.slot; }
-    };
-    struct Hash {
-        std::size_t operator()(const Key& key) const {
-            constexpr std::uint64_t kMix = 0x9E3779B97F4A7C15;
-            const std::uint64_t mixed = (key.cut * kMix ^ key.slot) * kMix;
-            return static_cast<std::size_t>(mixed ^ (mixed >> 29U));
-        }
-    };
-
-    FetchCost row_slot_fetch(std::int64_t slot, std::int64_t residue) override {
-        return remembered(fetches_, {bits(gang_rows(), mapping().transposed ? 1 : 0), bits(slot, residue)},
-                          [&] { return TileCosts::row_slot_fetch(slot, residue); });
+// The first tile with its true cost; what that is above the estimate stretches the last tile in proportion. From
+// `limit` on it need not be exact. Of a single tile it is what the kernel takes.
+std::int64_t predicted_cycles(const Latencies& latencies, TileTiming& timing, const Candidate& candidate,
+                              std::int64_t limit) {
+    timing.set_mapping(candidate.mapping);
+    const Tile tile = timing.tile(0);
+    TileLoad full = candidate.full;
+    TileLoad last = candidate.last;
+    const StreamCost stream = timing.compute_stream(tile, {});
+    full.stream = static_cast<std::int64_t>(stream.cycles + stream.fold);
+    last.stream = ceil_div(candidate.last.stream * full.stream, candidate.full.stream);
+    const std::int64_t cycles = kernel_cycles(latencies, candidate.tiles, full, last);
+    if (cycles >= limit && candidate.tiles > 1) {
+        return cycles;
     }
-    FetchCost col_slot_fetch(std::int64_t slot, std::int64_t residue) override {
-        return remembered(fetches_, {bits(gang_cols(), mapping().transposed ? 3 : 2), bits(slot, residue)},
-                          [&] { return TileCosts::col_slot_fetch(slot, residue); });
-    }
-    WriteCost slot_write(const Tile& tile, std::int32_t token, std::int64_t slot_row, std::int64_t slot_col) override {
-        const std::int64_t row = tile.row_begin / gang_rows() + slot_row;
-        const std::int64_t col = tile.col_begin / gang_cols() + slot_col;
-        // Batches count as the first one.
-        const std::int64_t array = 2 * gang_cols() + (mapping().transposed ? 1 : 0);
-        return remembered(writes_, {bits(pe_rows() << 16 | mapping().gang_rows, array), bits(row, col)},
-                          [&] { return TileCosts::slot_write(tile, token, slot_row, slot_col); });
-    }
-
-    static std::uint64_t bits(std::int64_t high, std::int64_t low) {
-        return static_cast<std::uint64_t>(high) << 32U | static_cast<std::uint64_t>(low);
-    }
-    template <typename Cost, typename Compute>
-    static Cost remembered(std::unordered_map<Key, Cost, Hash>& known, const Key& key, Compute compute) {
-        const auto found = known.find(key);
-        return found != known.end() ? found->second : known.emplace(key, compute()).first->second;
-    }
-
-    std::unordered_map<Key, FetchCost, Hash> fetches_;
-    std::unordered_map<Key, WriteCost, Hash> writes_;
-};
-
-// The first tile with its conflicts; they stretch the last tile in proportion.
-std::int64_t predicted_cycles(const Latencies& latencies, TileCosts& costs, const Candidate& candidate) {
-    costs.set_mapping(candidate.mapping);
-    const Tile tile = costs.tile(0);
-    const StreamCost stream = costs.compute_stream(tile, {});
-    const TileLoad full{static_cast<std::int64_t>(stream.cycles + stream.fold),
-                        static_cast<std::int64_t>(costs.compute_write(tile, {}).cycles)};
-    const TileLoad last{ceil_div(candidate.last.stream * full.stream, candidate.full.stream),
-                        ceil_div(candidate.last.write * full.write, candidate.full.write)};
+    full.write = static_cast<std::int64_t>(timing.compute_write(tile, {}).cycles);
+    last.write = ceil_div(candidate.last.write * full.write, candidate.full.write);
     return kernel_cycles(latencies, candidate.tiles, full, last);
 }
 
@@ -303,9 +426,9 @@ std::int64_t predicted_cycles(const Latencies& latencies, TileCosts& costs, cons
 // cycles, first the first tile's conflicts are counted, then all tiles.
 class Search {
 public:
-    Search(const EngineConfig& engine, const std::vector<RamGeometry>& rams, const ContractionCommand& command,
-           const Latencies& latencies, SlotCosts& costs)
-        : engine_(engine), rams_(rams), command_(command), latencies_(latencies), costs_(costs) {}
+    // Only what takes less than `limit` cycles counts.
+    Search(const Latencies& latencies, TileTiming& timing, std::int64_t limit)
+        : latencies_(latencies), timing_(timing), cycles_(limit) {}
 
     void look_at(std::vector<Candidate>& candidates) {
         const auto later = [](const Candidate& a, const Candidate& b) { return a.cycles > b.cycles; };
@@ -315,15 +438,20 @@ public:
             std::pop_heap(candidates.begin(), candidates.end(), later);
             Candidate& next = candidates.back();
             if (!next.predicted) {
-                next.cycles = predicted_cycles(latencies_, costs_, next);
+                next.cycles = predicted_cycles(latencies_, timing_, next, cycles_);
                 next.predicted = true;
-                std::push_heap(candidates.begin(), candidates.end(), later);
+                if (next.cycles < cycles_) {
+                    std::push_heap(candidates.begin(), candidates.end(), later);
+                } else {
+                    candidates.pop_back();
+                }
                 continue;
             }
-            const std::int64_t cycles =
-                next.tiles > kMostTiles
-                    ? next.cycles
-                    : static_cast<std::int64_t>(TileTiming(engine_, rams_, command_, next.mapping).kernel_cycles());
+            std::int64_t cycles = next.cycles;
+            if (next.tiles > 1 && next.tiles <= kMostTiles) {
+                timing_.set_mapping(next.mapping);
+                cycles = static_cast<std::int64_t>(timing_.kernel_cycles());
+            }
             if (cycles < cycles_) {
                 cycles_ = cycles;
                 mapping_ = next.mapping;
@@ -339,14 +467,11 @@ public:
 private:
     // Estimates that are too low by far could lead through all candidates.
     static constexpr int kMostCounted = 8;
-    static constexpr std::int64_t kMostTiles = 64;  // of more, the first and the last say enough
+    static constexpr std::int64_t kMostTiles = 1024;  // of more, the first and the last say enough
 
-    const EngineConfig& engine_;
-    const std::vector<RamGeometry>& rams_;
-    const ContractionCommand& command_;
     const Latencies& latencies_;
-    SlotCosts& costs_;
-    std::int64_t cycles_ = std::numeric_limits<std::int64_t>::max();
+    TileTiming& timing_;
+    std::int64_t cycles_;
     TileMapping mapping_;
 };
 
@@ -357,19 +482,21 @@ MappingChoice choose_mappings(const EngineConfig& engine, const std::vector<RamG
     MappingChoice choice;
     choice.mappings.resize(static_cast<std::size_t>(engines) + 1);
     choice.cycles.resize(static_cast<std::size_t>(engines) + 1);
-    SlotCosts costs(engine, rams, command, {});
-    const Latencies latencies(costs);
+    TileTiming timing(engine, rams, command, {});
+    const Latencies latencies(timing);
     CandidateList list(engine, rams, command, latencies, rule);
+    // A gang is worth its engines only if it is faster than a smaller one.
+    std::int64_t limit = kNoMapping;
     for (int gang = 1; gang <= engines; ++gang) {
-        Search search(engine, rams, command, latencies, costs);
-        search.look_at(list.whole(gang));
-        search.look_at(list.parts(gang, search.cycles()));
+        Search search(latencies, timing, limit);
+        search.look_at(list.whole(gang, limit));
+        list.parts(
+            gang, [&search] { return search.cycles(); },
+            [&search](std::vector<Candidate>& candidates) { search.look_at(candidates); });
         const auto index = static_cast<std::size_t>(gang);
-        choice.mappings[index] = search.mapping();
+        choice.mappings[index] = search.cycles() < limit ? search.mapping() : choice.mappings[index - 1];
         choice.cycles[index] = static_cast<std::uint64_t>(search.cycles());
-        if (choice.cycles[index] == kNoMapping && gang > 1) {
-            choice.cycles[index] = choice.cycles[index - 1];  // no faster, so that the smaller gang is taken
-        }
+        limit = search.cycles();
     }
     return choice;
 }

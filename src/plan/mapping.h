@@ -11,12 +11,13 @@
 namespace contraflow {
 
 struct MappingChoice {
-    std::vector<TileMapping> mappings;  // by gang size, [0] unused
-    std::vector<std::uint64_t> cycles;  // predicted for a kernel run alone, by gang size
+    // By gang size, [0] unused; where a gang is not faster than a smaller one, those of the smaller.
+    std::vector<TileMapping> mappings;
+    std::vector<std::uint64_t> cycles;  // predicted for a kernel run alone
 };
 
 // Predicted for one engine if a rule leaves no mapping on it.
-inline constexpr std::uint64_t kNoMapping = std::numeric_limits<std::int64_t>::max();
+inline constexpr std::int64_t kNoMapping = std::numeric_limits<std::int64_t>::max();
 
 // The mapping with the fewest predicted cycles for each gang size 1 .. engines: orientation, the part of each engine in
 // use, gang arrangement and interleave are tried; ties go to the earlier candidate. Candidates on more PEs include

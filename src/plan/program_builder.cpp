@@ -195,7 +195,7 @@ private:
         const MappingRule* const rule = rule_of(command.name);
         const Alike& alike = alike_of(contraction, shapes, rule);
         const MappingChoice& choice = alike.choice;
-        if (choice.cycles[1] == kNoMapping) {
+        if (choice.cycles[1] == static_cast<std::uint64_t>(kNoMapping)) {
             throw ConfigError("engine.mapping: " + rule->pattern + " matches " + command.name +
                               ", which has no mapping of this form on one engine; expected at most engine.interleave "
                               "outputs side by side, no more than there are, and batches only where a tile holds all "

@@ -82,7 +82,7 @@ private:
     std::uint32_t cycle_ = 0;
     bool memories_traced_ = false, interconnect_traced_ = false, dram_traced_ = false;
     bool fabric_live_ = false, dram_live_ = false;  // the file is to look at the domain's signals
-    AccessCounter counter_;
+    AccessCounter counter_{true};
 
     std::vector<std::string> names_;  // what literals point to
     std::vector<const char*> kernel_names_, activities_, engine_stages_, write_stages_, vector_stages_, waits_, owners_;

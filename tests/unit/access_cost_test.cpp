@@ -50,18 +50,32 @@ TEST_CASE("two words of one row are one access") {
 
 TEST_CASE("the cost is the definition, for random sets") {
     std::mt19937 random(7);
+    const auto up_to = [&random](std::uint32_t most) { return static_cast<std::int32_t>(1 + random() % most); };
     AccessCounter counter;
-    for (int trial = 0; trial < 500; ++trial) {
-        const RamGeometry ram = memory(1 + static_cast<int>(random() % 40), 1 + static_cast<int>(random() % 3));
+    AccessCounter keeper(true);
+    // Evenly apart, runs with gaps, in any order.
+    const auto offsets_of = [&](std::int32_t count) {
         std::vector<std::int32_t> offsets;
-        for (std::uint64_t i = 1 + random() % 60; i > 0; --i) {
-            offsets.push_back(static_cast<std::int32_t>(random() % 500));
+        const std::int32_t kind = up_to(3);
+        const std::int32_t step = up_to(2) == 1 ? 1 : up_to(40) - 1;
+        for (std::int32_t i = 0; i < count; ++i) {
+            offsets.push_back(kind == 1   ? i * step
+                              : kind == 2 ? i * step + i / 5 * 13
+                                          : static_cast<std::int32_t>(random() % 500));
         }
-        const auto base = static_cast<std::int64_t>(random() % 1000);
+        return offsets;
+    };
+    for (int trial = 0; trial < 3000; ++trial) {
+        const RamGeometry ram = memory(up_to(40), up_to(3));
+        const std::vector<std::int32_t> outer = trial % 2 == 0 ? std::vector<std::int32_t>{} : offsets_of(up_to(6));
+        const std::vector<std::int32_t> inner = offsets_of(up_to(60));
+        const std::int64_t base = up_to(1000) - 1;
         std::map<std::int64_t, std::set<std::int64_t>> rows;
-        for (const std::int32_t offset : offsets) {
-            const std::int64_t address = base + offset;
-            rows[address / ram.lanes % ram.banks].insert(address / ram.lanes / ram.banks);
+        for (std::size_t i = 0; i < std::max<std::size_t>(1, outer.size()); ++i) {
+            for (const std::int32_t offset : inner) {
+                const std::int64_t address = base + (outer.empty() ? 0 : outer[i]) + offset;
+                rows[address / ram.lanes % ram.banks].insert(address / ram.lanes / ram.banks);
+            }
         }
         std::size_t fullest = 0;
         std::size_t all = 0;
@@ -69,12 +83,27 @@ TEST_CASE("the cost is the definition, for random sets") {
             fullest = std::max(fullest, own.size());
             all += own.size();
         }
-        const AccessCost cost = counter.cost(ram, base, offsets.data(), static_cast<std::int64_t>(offsets.size()));
-        CHECK(static_cast<std::size_t>(cost.cycles) == fullest);
-        CHECK(static_cast<std::size_t>(cost.rows) == all);
+        const auto cost_with = [&](AccessCounter& own, std::int64_t at) {
+            const auto outer_count = static_cast<std::int64_t>(outer.size());
+            const auto inner_count = static_cast<std::int64_t>(inner.size());
+            return outer.empty() ? own.cost(ram, at, inner.data(), inner_count)
+                                 : own.cost(ram, at, outer, 0, outer_count, inner, 0, inner_count);
+        };
+        const AccessCost cost = cost_with(counter, base);
+        CAPTURE(trial, ram.banks, ram.lanes, outer.size(), inner.size());
+        REQUIRE(static_cast<std::size_t>(cost.cycles) == fullest);
+        REQUIRE(static_cast<std::size_t>(cost.rows) == all);
+        REQUIRE(static_cast<std::size_t>(cost.words) == std::max<std::size_t>(1, outer.size()) * inner.size());
         // Moving the set by whole rows rotates the banks and changes nothing.
-        CHECK(counter.cost(ram, base + ram.lanes * 17, offsets.data(), static_cast<std::int64_t>(offsets.size()))
-                  .cycles == cost.cycles);
+        REQUIRE(cost_with(counter, base + ram.lanes * 17).cycles == cost.cycles);
+        // A counter that keeps the rows gives each of them once, in as many cycles.
+        REQUIRE(cost_with(keeper, base).cycles == cost.cycles);
+        std::size_t visited = 0;
+        keeper.for_each_row(ram, [&](std::int32_t bank, std::int64_t row, std::int32_t cycle) {
+            visited += rows.at(bank).count(row);
+            REQUIRE(cycle < cost.cycles);
+        });
+        REQUIRE(visited == all);
     }
 }
 
