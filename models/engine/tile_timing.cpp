@@ -72,17 +72,17 @@ bool AddressRuns::same_step(std::int64_t a, std::int64_t b) const {
     return steps_.empty() || steps_[static_cast<std::size_t>(a)] == steps_[static_cast<std::size_t>(b)];
 }
 
-WriteCost& WriteCost::add(const WriteCost& other, std::int64_t times) {
-    cycles += other.cycles * static_cast<std::uint64_t>(times);
-    words += other.words * times;
-    rows += other.rows * times;
-    conflicts += other.conflicts * times;
-    residual_words += other.residual_words * times;
-    residual_rows += other.residual_rows * times;
-    residual_conflicts += other.residual_conflicts * times;
-    bias_words += other.bias_words * times;
-    bias_rows += other.bias_rows * times;
-    bias_conflicts += other.bias_conflicts * times;
+WriteCost& WriteCost::operator+=(const WriteCost& other) {
+    cycles += other.cycles;
+    words += other.words;
+    rows += other.rows;
+    conflicts += other.conflicts;
+    residual_words += other.residual_words;
+    residual_rows += other.residual_rows;
+    residual_conflicts += other.residual_conflicts;
+    bias_words += other.bias_words;
+    bias_rows += other.bias_rows;
+    bias_conflicts += other.bias_conflicts;
     return *this;
 }
 
@@ -213,7 +213,7 @@ WriteCost TileCosts::compute_write(const Tile& tile, const Tokens& tokens) {
     WriteCost total;
     for (std::int64_t i = 0; i < tile.batches; ++i) {
         const Tile own = tile.of_batch(i);
-        total.add(batch_write(own, token_of(tokens, own.batch)));
+        total += batch_write(own, token_of(tokens, own.batch));
         total.cycles += bursts_end_in_memory_ ? write_latency_cycles_ : 0;
     }
     return total;
@@ -236,10 +236,10 @@ WriteCost TileCosts::batch_write(const Tile& tile, std::int32_t token) {
                 if (!again(row_runs(), tile.row_begin, slot_row * gang_rows(), gang_rows(), tile.rows)) {
                     slot = slot_write(tile, token, slot_row, slot_col);
                 }
-                column.add(slot);
+                column += slot;
             }
         }
-        total.add(column);
+        total += column;
     }
     return total;
 }
@@ -301,7 +301,7 @@ WriteCost TileCosts::slot_write(const Tile& tile, std::int32_t token, std::int64
                same_rows(next - 1, engines)) {
             ++next;
         }
-        total.add(beat_write(tile, token, row, engines, col_begin, col_end), next - row);
+        add_beats(total, tile, token, row, {engines, col_begin, col_end}, next - row);
         row = next;
     }
     return total;
@@ -328,44 +328,57 @@ std::size_t TileCosts::BeatCosts::find(const std::vector<std::int32_t>& wanted, 
     return pattern;
 }
 
-WriteCost TileCosts::beat_write(const Tile& tile, std::int32_t token, std::int64_t row, std::int64_t engines,
-                                std::int64_t col_begin, std::int64_t col_end) {
-    WriteCost total;
-    beat_ports_.clear();
-    const auto charge = [&](BeatCosts& known, const AccessTable& access, std::int64_t& words, std::int64_t& lines,
-                            std::int64_t& conflicts) {
-        if (!access.present) {
-            return;
-        }
-        const RamGeometry& ram = rams_[index_of(access.ram)];
-        const std::vector<std::int32_t>& table = view_.rows_of(access);
-        const std::int64_t first = AccessTable::at(table, tile.row_begin + row);
-        const std::int64_t residue = ram.lanes == 1 ? 0 : (base_of(access, tile, token) + first) % ram.lanes;
-        beat_rows_.clear();
-        for (std::int64_t i = 0; i < engines; ++i) {
-            beat_rows_.push_back(
-                static_cast<std::int32_t>(AccessTable::at(table, tile.row_begin + row + i * pe_rows()) - first));
-        }
-        const std::size_t pattern = known.find(beat_rows_, ram.lanes);
-        AccessCost& cost =
-            known.costs[pattern * static_cast<std::size_t>(ram.lanes) + static_cast<std::size_t>(residue)];
-        if (cost.words == 0) {
-            // Offsets from the first row may be negative: whole turns around the banks keep addresses positive.
-            const std::int64_t turn = std::int64_t{ram.banks} * ram.lanes;
-            const std::int64_t lowest = *std::min_element(beat_rows_.begin(), beat_rows_.end());
-            cost = counter_.cost(ram, residue + ceil_div(-lowest, turn) * turn, beat_rows_, 0, engines,
-                                 view_.cols_of(access), col_begin, col_end);
-        }
-        words = cost.words;
-        lines = cost.rows;
-        conflicts = cost.conflict_cycles();
-        beat_ports_.charge(access.ram, ram.ports, cost.cycles);
+const AccessCost& TileCosts::beat_cost(BeatCosts& known, const AccessTable& access, const Tile& tile,
+                                       std::int32_t token, std::int64_t row, const Beat& beat) {
+    const RamGeometry& ram = rams_[index_of(access.ram)];
+    const std::vector<std::int32_t>& table = view_.rows_of(access);
+    const std::int64_t first = AccessTable::at(table, tile.row_begin + row);
+    const std::int64_t residue = ram.lanes == 1 ? 0 : (base_of(access, tile, token) + first) % ram.lanes;
+    beat_rows_.assign(1, 0);
+    for (std::int64_t i = 1; i < beat.engines; ++i) {
+        beat_rows_.push_back(
+            static_cast<std::int32_t>(AccessTable::at(table, tile.row_begin + row + i * pe_rows()) - first));
+    }
+    const std::size_t pattern = known.find(beat_rows_, ram.lanes);
+    AccessCost& cost = known.costs[pattern * static_cast<std::size_t>(ram.lanes) + static_cast<std::size_t>(residue)];
+    if (cost.words == 0) {
+        // Offsets from the first row may be negative: whole turns around the banks keep addresses positive.
+        const std::int64_t turn = std::int64_t{ram.banks} * ram.lanes;
+        const std::int64_t lowest = *std::min_element(beat_rows_.begin(), beat_rows_.end());
+        cost = counter_.cost(ram, residue + ceil_div(-lowest, turn) * turn, beat_rows_, 0, beat.engines,
+                             view_.cols_of(access), beat.col_begin, beat.col_end);
+    }
+    return cost;
+}
+
+void TileCosts::add_beats(WriteCost& total, const Tile& tile, std::int32_t token, std::int64_t row, const Beat& beat,
+                          std::int64_t times) {
+    const auto add = [&](BeatCosts& known, const AccessTable& access, std::int64_t& words, std::int64_t& rows,
+                         std::int64_t& conflicts) -> std::int64_t {
+        const AccessCost& cost = beat_cost(known, access, tile, token, row, beat);
+        words += times * cost.words;
+        rows += times * cost.rows;
+        conflicts += times * cost.conflict_cycles();
+        return cost.cycles;
     };
-    charge(beat_costs_[0], command_.out, total.words, total.rows, total.conflicts);
-    charge(beat_costs_[1], command_.residual, total.residual_words, total.residual_rows, total.residual_conflicts);
-    charge(beat_costs_[2], command_.bias, total.bias_words, total.bias_rows, total.bias_conflicts);
-    total.cycles = static_cast<std::uint64_t>(beat_ports_.cycles());
-    return total;
+    std::int64_t cycles = add(beat_costs_[0], command_.out, total.words, total.rows, total.conflicts);
+    if (command_.residual.present || command_.bias.present) {
+        const auto charge = [this](const AccessTable& access, std::int64_t own_cycles) {
+            beat_ports_.charge(access.ram, rams_[index_of(access.ram)].ports, own_cycles);
+        };
+        beat_ports_.clear();
+        charge(command_.out, cycles);
+        if (command_.residual.present) {
+            charge(command_.residual, add(beat_costs_[1], command_.residual, total.residual_words, total.residual_rows,
+                                          total.residual_conflicts));
+        }
+        if (command_.bias.present) {
+            charge(command_.bias,
+                   add(beat_costs_[2], command_.bias, total.bias_words, total.bias_rows, total.bias_conflicts));
+        }
+        cycles = beat_ports_.cycles();
+    }
+    total.cycles += static_cast<std::uint64_t>(times * cycles);
 }
 
 std::uint64_t TileCosts::dependency_cycles(std::int64_t k, std::int64_t slots) const {

@@ -99,7 +99,7 @@ struct WriteCost {
     std::int64_t residual_words = 0, residual_rows = 0, residual_conflicts = 0;
     std::int64_t bias_words = 0, bias_rows = 0, bias_conflicts = 0;
 
-    WriteCost& add(const WriteCost& other, std::int64_t times = 1);
+    WriteCost& operator+=(const WriteCost& other);
 };
 
 // Ids by batch of a kernel that addresses memory by token; empty if it does not, or if only costs for id 0 are wanted.
@@ -218,9 +218,15 @@ private:
     // Write-back of one slot of a tile of one batch; its first beat is the first PE row's.
     [[nodiscard]] WriteCost slot_write(const Tile& tile, std::int32_t token, std::int64_t slot_row,
                                        std::int64_t slot_col);
-    // The beat of a row on this many engines.
-    [[nodiscard]] WriteCost beat_write(const Tile& tile, std::int32_t token, std::int64_t row, std::int64_t engines,
-                                       std::int64_t col_begin, std::int64_t col_end);
+    // A write-back beat: the engines that have a row in it, and its columns.
+    struct Beat {
+        std::int64_t engines = 1, col_begin = 0, col_end = 0;
+    };
+    // An operand's part of the beat of a row, and `times` such beats.
+    [[nodiscard]] const AccessCost& beat_cost(BeatCosts& known, const AccessTable& access, const Tile& tile,
+                                              std::int32_t token, std::int64_t row, const Beat& beat);
+    void add_beats(WriteCost& total, const Tile& tile, std::int32_t token, std::int64_t row, const Beat& beat,
+                   std::int64_t times);
 
     std::uint64_t pipeline_cycles_ = 0, write_latency_cycles_ = 0;
     bool bursts_end_in_memory_ = false;
