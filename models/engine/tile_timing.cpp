@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <tuple>
 
 #include "common/integer_math.h"
 
@@ -68,6 +69,26 @@ bool AddressRuns::alike(std::int64_t a, std::int64_t b, std::int64_t count) cons
     return steps_.empty() || std::equal(steps_.begin() + a, steps_.begin() + a + count - 1, steps_.begin() + b);
 }
 
+std::int64_t TileCosts::Kinds::kind(std::int64_t part, const AddressRuns& runs, std::int64_t width,
+                                    std::int64_t extent) {
+    std::int32_t& kind = of_part_[static_cast<std::size_t>(part)];
+    if (kind >= 0) {
+        return kind;
+    }
+    const std::int64_t begin = part * width;
+    const auto alike = [&](std::int64_t first) {
+        return std::max(first, begin) + width <= extent && runs.alike(first, begin, width);
+    };
+    kind = 0;
+    while (kind < count() && !alike(first_part_[static_cast<std::size_t>(kind)] * width)) {
+        ++kind;
+    }
+    if (kind == count()) {
+        first_part_.push_back(part);
+    }
+    return kind;
+}
+
 bool AddressRuns::same_step(std::int64_t a, std::int64_t b) const {
     return steps_.empty() || steps_[static_cast<std::size_t>(a)] == steps_[static_cast<std::size_t>(b)];
 }
@@ -122,8 +143,18 @@ TileCosts::TileCosts(const EngineConfig& engine, const std::vector<RamGeometry>&
 }
 
 void TileCosts::set_mapping(const TileMapping& mapping) {
+    const auto slots_of = [](const TileMapping& own) {
+        return std::tie(own.transposed, own.pe_rows, own.pe_cols, own.gang_rows, own.gang_cols);
+    };
+    const bool same_slots = row_slots_.used() && slots_of(mapping) == slots_of(mapping_);
     mapping_ = mapping;
     view_ = ArrayView(command_, mapping.transposed);
+    if (!same_slots) {
+        row_slots_.clear(ceil_div(view_.rows, gang_rows()));
+        col_slots_.clear(ceil_div(view_.cols, gang_cols()));
+        slot_writes_.clear();
+        beat_cols_ = -1;
+    }
     tile_rows_ = gang_rows() * mapping.row_interleave;
     tile_cols_ = gang_cols() * mapping.col_interleave;
     batch_tiles_ = ceil_div(command_.batch, mapping.batch_interleave);
@@ -133,7 +164,6 @@ void TileCosts::set_mapping(const TileMapping& mapping) {
     b_lanes_ = lanes_of(*view_.col_operand);
     row_fetches_.tile = -1;
     col_fetches_.tile = -1;
-    forget_beats(0);
 }
 
 Tile TileCosts::tile(std::int64_t index) const {
@@ -220,26 +250,30 @@ WriteCost TileCosts::compute_write(const Tile& tile, const Tokens& tokens) {
 }
 
 WriteCost TileCosts::batch_write(const Tile& tile, std::int32_t token) {
-    // Whether indices `at` on, a slot's width in a tile of `size`, cost what those of the slot before did.
-    const auto again = [](const AddressRuns& runs, std::int64_t begin, std::int64_t at, std::int64_t width,
-                          std::int64_t size) {
-        return at > 0 && at + width <= size && runs.alike(begin + at - width, begin + at, width);
-    };
-    WriteCost total;
-    WriteCost column;
-    for (std::int64_t slot_col = 0; slot_col < tile.col_slots; ++slot_col) {
-        if (!again(col_runs(), tile.col_begin, slot_col * gang_cols(), gang_cols(), tile.cols)) {
-            forget_beats(0);
-            column = WriteCost{};
-            WriteCost slot;
-            for (std::int64_t slot_row = 0; slot_row < tile.row_slots; ++slot_row) {
-                if (!again(row_runs(), tile.row_begin, slot_row * gang_rows(), gang_rows(), tile.rows)) {
-                    slot = slot_write(tile, token, slot_row, slot_col);
-                }
-                column += slot;
-            }
+    std::int64_t residues = 0;
+    for (const AccessTable* access : {&command_.out, &command_.residual, &command_.bias}) {
+        const int lanes = lanes_of(*access);
+        if (lanes > 1) {
+            residues = residues * lanes + base_of(*access, tile, token) % lanes;
         }
-        total += column;
+    }
+    WriteCost total;
+    for (std::int64_t slot_col = 0; slot_col < tile.col_slots; ++slot_col) {
+        const std::int64_t col_kind =
+            col_slots_.kind(tile.col_tile * mapping_.col_interleave + slot_col, col_runs(), gang_cols(), view_.cols);
+        for (std::int64_t slot_row = 0; slot_row < tile.row_slots; ++slot_row) {
+            const std::int64_t row_kind = row_slots_.kind(tile.row_tile * mapping_.row_interleave + slot_row,
+                                                          row_runs(), gang_rows(), view_.rows);
+            const auto [known, is_new] = slot_writes_.try_emplace({row_kind, col_kind, residues});
+            if (is_new) {
+                if (col_kind != beat_cols_) {
+                    beat_cols_ = col_kind;
+                    forget_beats(0);
+                }
+                known->second = slot_write(tile, token, slot_row, slot_col);
+            }
+            total += known->second;
+        }
     }
     return total;
 }
@@ -455,27 +489,16 @@ void TileTiming::set_mapping(const TileMapping& mapping) {
     prepared_ = false;
 }
 
-void TileTiming::Kinds::find(const AddressRuns& runs, std::int64_t tiles, std::int64_t width, std::int64_t extent) {
-    of_tile.clear();
-    first_tile.clear();
-    for (std::int64_t tile = 0; tile < tiles; ++tile) {
-        const std::int64_t begin = tile * width;
-        const bool complete = begin + width <= extent;
-        std::int64_t kind = 0;
-        while (kind < count() &&
-               !(complete && runs.alike(first_tile[static_cast<std::size_t>(kind)] * width, begin, width))) {
-            ++kind;
-        }
-        if (kind == count()) {
-            first_tile.push_back(tile);
-        }
-        of_tile.push_back(static_cast<std::int32_t>(kind));
-    }
-}
-
 void TileTiming::find_kinds() {
-    row_kinds_.find(row_runs(), row_tiles_, tile_rows_, view_.rows);
-    col_kinds_.find(col_runs(), col_tiles_, tile_cols_, view_.cols);
+    const auto find = [](Kinds& kinds, const AddressRuns& runs, std::int64_t tiles, std::int64_t width,
+                         std::int64_t extent) {
+        kinds.clear(tiles);
+        for (std::int64_t tile = 0; tile < tiles; ++tile) {
+            (void)kinds.kind(tile, runs, width, extent);
+        }
+    };
+    find(row_kinds_, row_runs(), row_tiles_, tile_rows_, view_.rows);
+    find(col_kinds_, col_runs(), col_tiles_, tile_cols_, view_.cols);
 }
 
 void TileTiming::prepare() {
@@ -569,7 +592,7 @@ bool TileTiming::batches_alike(const Tile& x, const Tile& y) const {
     return true;
 }
 
-std::uint64_t TileTiming::kernel_cycles() {
+std::uint64_t TileTiming::kernel_cycles(std::uint64_t limit) {
     constexpr std::uint64_t kBurst = 2;  // edges between two grants of a burst's kind, at least
     find_kinds();
     std::uint64_t begin = 0;  // of the tile's stream, from the first one on
@@ -604,6 +627,9 @@ std::uint64_t TileTiming::kernel_cycles() {
                 write_begin = t == 0 ? sums : std::max(sums, write_begin + std::max(write_cycles, kBurst));
                 write_cycles = cycles.write;
                 own_buffer = write_begin + std::max(write_cycles, kBurst);
+                if (write_begin >= limit) {
+                    return write_begin;
+                }
             }
         }
     }

@@ -161,6 +161,28 @@ protected:
         }
     };
 
+    // Parts of one dimension (slots, tiles), numbered by what they cost: parts alike have one kind.
+    class Kinds {
+    public:
+        void clear(std::int64_t parts) {
+            of_part_.assign(static_cast<std::size_t>(parts), -1);
+            first_part_.clear();
+        }
+        [[nodiscard]] bool used() const { return !of_part_.empty(); }
+        // Of a part of `width` indices of `extent`.
+        [[nodiscard]] std::int64_t kind(std::int64_t part, const AddressRuns& runs, std::int64_t width,
+                                        std::int64_t extent);
+        // Of a part whose kind has been asked for.
+        [[nodiscard]] std::int64_t operator[](std::int64_t part) const {
+            return of_part_[static_cast<std::size_t>(part)];
+        }
+        [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(first_part_.size()); }
+
+    private:
+        std::vector<std::int32_t> of_part_;     // -1: not found yet
+        std::vector<std::int64_t> first_part_;  // of each kind
+    };
+
     // Fetches of step k for all batches of the tile whose bases are set.
     [[nodiscard]] FetchCost row_fetches(const Tile& tile, std::int64_t k);
     [[nodiscard]] FetchCost col_fetches(const Tile& tile, std::int64_t k);
@@ -234,8 +256,11 @@ private:
     std::vector<StepKind> step_kinds_;
     AccessCounter counter_;
     Fetches row_fetches_, col_fetches_;
-    std::array<BeatCosts, 3> beat_costs_;  // of output, residual and bias
-    std::int64_t beat_engines_ = 0;        // of these beats
+    Kinds row_slots_, col_slots_;
+    std::map<std::array<std::int64_t, 3>, WriteCost> slot_writes_;  // by kinds of row and column slot, and residues
+    std::array<BeatCosts, 3> beat_costs_;                           // of output, residual and bias
+    std::int64_t beat_cols_ = -1;                                   // kind of these beats' column slot
+    std::int64_t beat_engines_ = 0;                                 // of these beats
     std::vector<std::int32_t> beat_rows_;
     PortCycles beat_ports_;
 };
@@ -251,24 +276,12 @@ public:
     [[nodiscard]] const StreamCost& stream(const Tile& tile, const Tokens& tokens);
     [[nodiscard]] const WriteCost& write(const Tile& tile, const Tokens& tokens);
     // Cycles of the kernel run alone, token ids apart: the recurrence of docs/timing.md, "Engine". REQUIRES: no ports
-    // are shared with others.
-    [[nodiscard]] std::uint64_t kernel_cycles();
+    // are shared with others. From `limit` on it need not be exact.
+    [[nodiscard]] std::uint64_t kernel_cycles(std::uint64_t limit = ~std::uint64_t{0});
     // Cycles of one step, for stepping.
     [[nodiscard]] std::uint64_t step_cycles(const Tile& tile, const Tokens& tokens, std::int64_t k);
 
 private:
-    // Tiles along one dimension, those that cost the same under one number.
-    struct Kinds {
-        std::vector<std::int32_t> of_tile;
-        std::vector<std::int64_t> first_tile;  // of each kind
-
-        void find(const AddressRuns& runs, std::int64_t tiles, std::int64_t width, std::int64_t extent);
-        [[nodiscard]] std::int64_t operator[](std::int64_t tile) const {
-            return of_tile[static_cast<std::size_t>(tile)];
-        }
-        [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(first_tile.size()); }
-    };
-
     void find_kinds();
     void prepare();
     [[nodiscard]] std::int64_t place_of(const Tile& tile) const {

@@ -404,22 +404,21 @@ private:
 
 // The first tile with its true cost; what that is above the estimate stretches the last tile in proportion. From
 // `limit` on it need not be exact. Of a single tile it is what the kernel takes.
-std::int64_t predicted_cycles(const Latencies& latencies, TileTiming& timing, const Candidate& candidate,
-                              std::int64_t limit) {
+void predict(const Latencies& latencies, TileTiming& timing, Candidate& candidate, std::int64_t limit) {
     timing.set_mapping(candidate.mapping);
     const Tile tile = timing.tile(0);
-    TileLoad full = candidate.full;
-    TileLoad last = candidate.last;
     const StreamCost stream = timing.compute_stream(tile, {});
-    full.stream = static_cast<std::int64_t>(stream.cycles + stream.fold);
-    last.stream = ceil_div(candidate.last.stream * full.stream, candidate.full.stream);
-    const std::int64_t cycles = kernel_cycles(latencies, candidate.tiles, full, last);
-    if (cycles >= limit && candidate.tiles > 1) {
-        return cycles;
+    const TileLoad estimate = candidate.full;
+    candidate.predicted = true;
+    candidate.full.stream = static_cast<std::int64_t>(stream.cycles + stream.fold);
+    candidate.last.stream = ceil_div(candidate.last.stream * candidate.full.stream, estimate.stream);
+    candidate.cycles = kernel_cycles(latencies, candidate.tiles, candidate.full, candidate.last);
+    if (candidate.cycles >= limit && candidate.tiles > 1) {
+        return;
     }
-    full.write = static_cast<std::int64_t>(timing.compute_write(tile, {}).cycles);
-    last.write = ceil_div(candidate.last.write * full.write, candidate.full.write);
-    return kernel_cycles(latencies, candidate.tiles, full, last);
+    candidate.full.write = static_cast<std::int64_t>(timing.compute_write(tile, {}).cycles);
+    candidate.last.write = ceil_div(candidate.last.write * candidate.full.write, estimate.write);
+    candidate.cycles = kernel_cycles(latencies, candidate.tiles, candidate.full, candidate.last);
 }
 
 // The fastest mapping, by estimates that become exact as far as is needed: of the candidates that promise the fewest
@@ -438,8 +437,7 @@ public:
             std::pop_heap(candidates.begin(), candidates.end(), later);
             Candidate& next = candidates.back();
             if (!next.predicted) {
-                next.cycles = predicted_cycles(latencies_, timing_, next, cycles_);
-                next.predicted = true;
+                predict(latencies_, timing_, next, cycles_);
                 if (next.cycles < cycles_) {
                     std::push_heap(candidates.begin(), candidates.end(), later);
                 } else {
@@ -450,7 +448,7 @@ public:
             std::int64_t cycles = next.cycles;
             if (next.tiles > 1 && next.tiles <= kMostTiles) {
                 timing_.set_mapping(next.mapping);
-                cycles = static_cast<std::int64_t>(timing_.kernel_cycles());
+                cycles = static_cast<std::int64_t>(timing_.kernel_cycles(static_cast<std::uint64_t>(cycles_)));
             }
             if (cycles < cycles_) {
                 cycles_ = cycles;
