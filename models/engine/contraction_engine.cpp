@@ -203,9 +203,9 @@ void ContractionEngine::take_grants() {
         if (grant.channel == kWriteBurst) {
             s_.write_requested = false;
             s_.writing = true;
-            const Tile tile = timing_->tile(s_.written);
+            results_ = asked_results_;
             s_.write_begin = now_;
-            s_.write_end = now_ + timing_->write(tile, tokens_).cycles;
+            s_.write_end = now_ + results_.cost->cycles;
             continue;
         }
         s_.operand_requested = false;
@@ -233,8 +233,8 @@ void ContractionEngine::take_grants() {
 }
 
 void ContractionEngine::begin_stream() {
-    tile_ = timing_->tile(s_.next_tile);
-    const StreamCost& cost = timing_->stream(tile_, tokens_);
+    tile_ = asked_operands_.tile;
+    const StreamCost& cost = *asked_operands_.cost;
     s_.streaming = true;
     s_.stream_end = now_ + cost.cycles;
     s_.array_free = s_.stream_end + cost.fold;
@@ -295,10 +295,9 @@ void ContractionEngine::end_stream() {
 }
 
 void ContractionEngine::end_write() {
-    const Tile tile = timing_->tile(s_.written);
-    const WriteCost& cost = timing_->write(tile, tokens_);
+    const WriteCost& cost = *results_.cost;
     if (computes_by_edge()) {
-        values_.write(tile, tokens_, static_cast<std::size_t>(s_.written % 2));
+        values_.write(results_.tile, tokens_, static_cast<std::size_t>(s_.written % 2));
     }
     if (leads()) {
         const auto read = [&](const AccessTable& access, std::int64_t words, std::int64_t rows,
@@ -327,13 +326,8 @@ void ContractionEngine::request_operands() {
     if (s_.operand_requested || now_ + kGrantEdges < s_.array_free) {
         return;
     }
-    const std::int64_t tile_index = s_.streaming ? s_.next_tile + 1 : s_.next_tile;
-    PortRequest request;
-    request.channel = kOperandBurst;
-    if (s_.tokens_pending) {
-        request.add(config_.program->sample.ram, 1);
-        request.cycles = static_cast<std::uint64_t>(command_->batch);
-    } else {
+    if (!s_.tokens_pending) {
+        const std::int64_t tile_index = s_.streaming ? s_.next_tile + 1 : s_.next_tile;
         if (tile_index >= timing_->num_tiles()) {
             return;
         }
@@ -342,22 +336,31 @@ void ContractionEngine::request_operands() {
         if (s_.written < tile_index - 1 && !being_written) {
             return;
         }
-        const Tile tile = timing_->tile(tile_index);
+        asked_operands_.tile = timing_->tile(tile_index);
+        asked_operands_.cost = &timing_->stream(asked_operands_.tile, tokens_);
+    }
+    s_.operand_requested = true;
+    if (!leads()) {
+        return;
+    }
+    PortRequest request;
+    request.channel = kOperandBurst;
+    request.first_client = s_.start.gang_first;
+    request.num_clients = s_.start.gang_size;
+    if (s_.tokens_pending) {
+        request.add(config_.program->sample.ram, 1);
+        request.cycles = static_cast<std::uint64_t>(command_->batch);
+    } else {
         const AccessTable& a = *view_->row_operand;
         const AccessTable& b = *view_->col_operand;
-        request.cycles = timing_->stream(tile, tokens_).cycles;
+        request.cycles = asked_operands_.cost->cycles;
         request.add(a.ram, 1);
         if (b.ram != a.ram || config_.program->rams[index_of(a.ram)].ports > 1) {
             request.add(b.ram, 1);
         }
     }
-    s_.operand_requested = true;
-    if (leads()) {
-        request.first_client = s_.start.gang_first;
-        request.num_clients = s_.start.gang_size;
-        request_out->post(request);
-        ++stats_.num_requests;
-    }
+    request_out->post(request);
+    ++stats_.num_requests;
 }
 
 void ContractionEngine::request_write() {
@@ -371,15 +374,16 @@ void ContractionEngine::request_write() {
         return;
     }
     s_.write_requested = true;
+    asked_results_.tile = timing_->tile(tile_index);
+    asked_results_.cost = &timing_->write(asked_results_.tile, tokens_);
     if (!leads()) {
         return;
     }
-    const Tile tile = timing_->tile(tile_index);
     PortRequest request;
     request.channel = kWriteBurst;
     request.first_client = s_.start.gang_first;
     request.num_clients = s_.start.gang_size;
-    request.cycles = timing_->write(tile, tokens_).cycles;
+    request.cycles = asked_results_.cost->cycles;
     for (const AccessTable* access : {&command_->out, &command_->residual, &command_->bias}) {
         if (!access->present) {
             continue;

@@ -171,6 +171,18 @@ private:
     TileTiming* timing_ = nullptr;
     std::optional<ArrayView> view_;  // of the current command; the timing may be that of a kernel alike
     const ContractionCommand* command_ = nullptr;
+    // The tile of a burst and what it costs (timing_ keeps that), found when its ports are asked for.
+    struct Operands {
+        Tile tile;
+        const StreamCost* cost = nullptr;
+    };
+    struct Results {
+        Tile tile;
+        const WriteCost* cost = nullptr;
+    };
+    Operands asked_operands_;       // of the latest request
+    Results asked_results_;         // likewise
+    Results results_;               // of the running burst
     Tile tile_;                     // streaming
     SlotSpan own_rows_, own_cols_;  // of this engine's PEs
     Tokens tokens_;

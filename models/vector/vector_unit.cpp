@@ -302,13 +302,6 @@ VectorUnit::SegmentPlan& VectorUnit::plan() {
         pass_plan.pass = pass;
         pass_plan.latency_cycles =
             vector_pass_latency(config_.vector, config_.engine, config_.program->rams, segment, pass);
-        std::size_t combinations = 1;
-        for (const auto* streams : {&pass.reads, &pass.writes}) {
-            for (const StreamUse& stream : *streams) {
-                combinations *=
-                    static_cast<std::size_t>(config_.program->rams[index_of(access_of(segment, stream).ram)].lanes);
-            }
-        }
         pass_plan.uniform = true;
         for (const auto* streams : {&pass.reads, &pass.writes}) {
             for (const StreamUse& stream : *streams) {
@@ -320,8 +313,7 @@ VectorUnit::SegmentPlan& VectorUnit::plan() {
                     pass_plan.uniform && !by_token && std::all_of(access.row.begin(), access.row.end(), aligned);
             }
         }
-        pass_plan.rows.resize(combinations);
-        pass_plan.known.resize(combinations);
+        pass_plan.costs = &costs_of(segment, pass);
         plan.passes.push_back(std::move(pass_plan));
     }
     const std::int64_t beats = (segment.cols + config_.vector.lanes - 1) / config_.vector.lanes;
@@ -337,6 +329,32 @@ VectorUnit::SegmentPlan& VectorUnit::plan() {
         }
     }
     return plan;
+}
+
+// What vector_row_cost depends on, residues apart, is the key. Equal tables that are not the same one cost time only.
+VectorUnit::RowCosts& VectorUnit::costs_of(const VectorSegmentCommand& segment, const VectorPass& pass) {
+    NumberKey key;
+    key.add(segment.cols);
+    key.add(pass.adds).add(pass.compares).add(pass.multiplies).add(pass.exps).add(pass.erfs).add(pass.tanhs);
+    key.add(pass.row_reductions).add(pass.reduces_to_maximum).add(pass.column_reduction).add(pass.scalars_only);
+    key.add(static_cast<std::int64_t>(pass.reads.size()));
+    std::size_t combinations = 1;
+    std::vector<RamId> rams;
+    for (const auto* streams : {&pass.reads, &pass.writes}) {
+        for (const StreamUse& stream : *streams) {
+            const AccessTable& access = access_of(segment, stream);
+            const RamGeometry& ram = config_.program->rams[index_of(access.ram)];
+            const auto same = std::find(rams.begin(), rams.end(), access.ram) - rams.begin();
+            rams.push_back(access.ram);
+            key.add(static_cast<std::int64_t>(stream.shape)).add(same).add(ram.banks).add(ram.lanes).add(ram.ports);
+            key.add(reinterpret_cast<std::intptr_t>(access.col.data()));
+            combinations *= static_cast<std::size_t>(ram.lanes);
+        }
+    }
+    RowCosts& costs = costs_[key];
+    costs.rows.resize(combinations);
+    costs.known.resize(combinations);
+    return costs;
 }
 
 std::int64_t VectorUnit::pass_rows() const {
@@ -358,12 +376,13 @@ const RowCost& VectorUnit::row_cost(PassPlan& plan, std::int64_t row) {
             index = index * static_cast<std::size_t>(lanes) + static_cast<std::size_t>(residue);
         }
     }
-    if (!plan.known[index]) {
-        plan.known[index] = true;
-        plan.rows[index] = vector_row_cost(config_.vector, config_.engine, config_.program->rams, segment, plan.pass,
-                                           residues_, counter_);
+    RowCosts& costs = *plan.costs;
+    if (!costs.known[index]) {
+        costs.known[index] = true;
+        costs.rows[index] = vector_row_cost(config_.vector, config_.engine, config_.program->rams, segment, plan.pass,
+                                            residues_, counter_);
     }
-    return plan.rows[index];
+    return costs.rows[index];
 }
 
 void VectorUnit::row_addresses(const VectorSegmentCommand& segment, const VectorPass& pass, std::int64_t row,

@@ -12,12 +12,14 @@
 
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "common/burst_accesses.h"
 #include "common/mailbox.h"
 #include "common/memory_ports.h"
 #include "common/messages.h"
+#include "common/number_key.h"
 #include "vector/vector_function.h"
 #include "vector/vector_passes.h"
 
@@ -75,12 +77,15 @@ public:
     void list_burst(AccessCounter& counter, BurstAccesses& accesses, std::vector<Activity>& activities);
 
 private:
+    struct RowCosts {
+        std::vector<RowCost> rows;  // by combined residue of the streams' row addresses
+        std::vector<bool> known;
+    };
     struct PassPlan {
         VectorPass pass;
         std::uint64_t latency_cycles = 0;
-        std::vector<RowCost> rows;  // by combined residue of the streams' row addresses
-        std::vector<bool> known;
-        bool uniform = false;  // every row has the residues of the first one
+        RowCosts* costs = nullptr;  // shared by all passes whose rows cost the same
+        bool uniform = false;       // every row has the residues of the first one
     };
     struct SegmentPlan {
         std::vector<PassPlan> passes;
@@ -122,6 +127,7 @@ private:
     void count_edges(Cycle from, Cycle to);
 
     [[nodiscard]] SegmentPlan& plan();
+    [[nodiscard]] RowCosts& costs_of(const VectorSegmentCommand& segment, const VectorPass& pass);
     [[nodiscard]] const VectorSegmentCommand& segment() const { return command_->segments[s_.segment]; }
     [[nodiscard]] std::int64_t pass_rows() const;
     [[nodiscard]] const RowCost& row_cost(PassPlan& plan, std::int64_t row);
@@ -140,6 +146,7 @@ private:
     UnitCycles kernel_cycles_;
     const VectorCommand* command_ = nullptr;
     std::vector<std::vector<SegmentPlan>> plans_;  // by command and segment, built on first use
+    std::unordered_map<NumberKey, RowCosts, NumberKey::Hash> costs_;
     std::vector<std::int32_t> tokens_;
     VectorFunction function_;
     AccessCounter counter_;
