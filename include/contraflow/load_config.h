@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,13 +12,18 @@
 
 namespace contraflow {
 
+namespace config {
+class ParsedFiles;
+}
+
 using Overrides = std::vector<std::pair<std::string, std::string>>;  // section.key, value
 
 struct LoadedConfig {
     Config config;
-    std::string file;                            // as given
-    Overrides overrides;                         // as given
-    std::map<std::string, std::string> origins;  // key -> "design.ini:12: data.path: " or "--data.path=x: "
+    std::string file;                                  // as given
+    Overrides overrides;                               // as given
+    std::map<std::string, std::string> origins;        // key -> "design.ini:12: data.path: " or "--data.path=x: "
+    std::shared_ptr<const config::ParsedFiles> files;  // the design and the files it names, as they were read
 
     // The beginning of a message about `key`, e.g. data.path when the folder does not open.
     [[nodiscard]] std::string prefix(const std::string& key) const;
@@ -29,6 +35,9 @@ struct LoadedConfig {
 // working directory and the project. config.data.path may name a folder that does not exist.
 // Throws ConfigError with one line per problem, all of them.
 [[nodiscard]] LoadedConfig load_config(const std::string& ini_path, const Overrides& overrides = {});
+
+// The same design with further overrides. A file that it was read from is not read again, whatever it says by now.
+[[nodiscard]] LoadedConfig with_overrides(const LoadedConfig& design, const Overrides& further);
 
 // Planning knows keys, but not where they were given: the same error with the lines that begin with a key of the design
 // ("memory.tensors: ...") beginning with its file and line, or its option, as well.

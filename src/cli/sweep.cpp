@@ -199,9 +199,10 @@ int sweep_command(const Arguments& args) {
     if (points_share_data(options.points)) {
         context.data = load_data(line->design);
     }
-    const sweep::SweepIdentity identity{kVersion, sweep::configuration_text(line->design.config),
-                                        sweep::configuration_hash(line->design.config), options.point.json(),
-                                        options.points.keys};
+    const std::string configuration = sweep::configuration_text(line->design.config);
+    const sweep::SweepIdentity identity{kVersion, configuration,
+                                        sweep::configuration_hash(configuration, line->design.config),
+                                        options.point.json(), options.points.keys};
     sweep::Database database = sweep::Database::open_for_sweep(options.database, identity, options.points,
                                                                options.shard, options.retry_failed);
     try {

@@ -38,6 +38,12 @@ std::string one_of(const std::vector<std::string>& words) {
 template <class Value>
 using Binding = Value& (*)(Config&);
 
+// The same for reading.
+template <class Value>
+const Value& value_of(Binding<Value> member, const Config& config) {
+    return member(const_cast<Config&>(config));  // it only finds its place
+}
+
 template <class Value>
 using Printer = std::function<std::string(const Value&)>;
 
@@ -45,13 +51,13 @@ template <class Value>
 Key make_key(Binding<Value> member, std::function<Value(const std::string&)> parse, const Printer<Value>& print) {
     Key key;
     key.set = [=](Config& config, const std::string& text) { member(config) = parse(text); };
-    key.text = [=](Config config) { return print(member(config)); };
-    key.json = [=](Config config) -> nlohmann::json {
+    key.text = [=](const Config& config) { return print(value_of(member, config)); };
+    key.json = [=](const Config& config) -> nlohmann::json {
         if constexpr (std::is_enum_v<Value> || std::is_same_v<Value, std::vector<TensorRule>> ||
                       std::is_same_v<Value, std::vector<MappingRule>>) {
-            return print(member(config));
+            return print(value_of(member, config));
         } else {
-            return member(config);
+            return value_of(member, config);
         }
     };
     return key;
@@ -154,8 +160,8 @@ public:
     Section& address_order(const char* name, const char* meaning, Binding<AddressOrder> member) {
         Key key;
         key.set = [=](Config& config, const std::string& text) { member(config) = parse_address_order(text); };
-        key.text = [=](Config config) { return address_order_text(member(config)); };
-        key.json = [=](Config config) -> nlohmann::json { return address_order_text(member(config)); };
+        key.text = [=](const Config& config) { return address_order_text(value_of(member, config)); };
+        key.json = [=](const Config& config) -> nlohmann::json { return address_order_text(value_of(member, config)); };
         return add(std::move(key), name, "list", "",
                    "A, B, or each of ro, ra, bg, ba, co once or cut into parts as co:3", meaning);
     }
@@ -598,8 +604,12 @@ const KeyTable& memory_keys() {
 }
 
 const Key* find_key(const KeyTable& table, const std::string& full_name) {
-    const auto found =
-        std::find_if(table.begin(), table.end(), [&](const Key& key) { return key.full_name() == full_name; });
+    const std::size_t dot = full_name.find('.');
+    const auto found = std::find_if(table.begin(), table.end(), [&](const Key& key) {
+        return key.section.size() == dot && full_name.size() == dot + 1 + key.name.size() &&
+               full_name.compare(dot + 1, std::string::npos, key.name) == 0 &&
+               full_name.compare(0, dot, key.section) == 0;
+    });
     return found == table.end() ? nullptr : &*found;
 }
 

@@ -22,9 +22,28 @@ using config::Conflict;
 using config::Key;
 using config::KeyTable;
 
-namespace {
-
 using Problems = std::vector<std::string>;
+
+// What INI files say, by the table of keys they were read with and by path.
+class config::ParsedFiles {
+public:
+    // Reads a file that is not known yet. Throws ConfigError if it is no text; what is wrong in it goes to `problems`.
+    [[nodiscard]] const std::vector<Assignment>& get(const std::string& path, const KeyTable& table,
+                                                     Problems& problems) {
+        auto file = files_.find({&table, path});
+        if (file == files_.end()) {
+            auto read =
+                std::make_shared<std::vector<Assignment>>(parse_ini(read_text_file(path), path, table, problems));
+            file = files_.emplace(std::pair{&table, path}, std::move(read)).first;
+        }
+        return *file->second;
+    }
+
+private:
+    std::map<std::pair<const KeyTable*, std::string>, std::shared_ptr<const std::vector<Assignment>>> files_;
+};
+
+namespace {
 
 // What one source of assignments did to a configuration.
 struct Applied {
@@ -76,11 +95,11 @@ void require(const KeyTable& table, const Applied& applied, const std::string& f
 }
 
 // Reads a device or memory file into `config`.
-void read_part(const std::string& path, const KeyTable& table, Config& config, Applied& applied, Problems& problems) {
+void read_part(const std::string& path, const KeyTable& table, config::ParsedFiles& files, Config& config,
+               Applied& applied, Problems& problems) {
     try {
         const std::size_t before = problems.size();
-        const std::string text = config::read_text_file(path);
-        apply(config::parse_ini(text, path, table, problems), table, config, applied, problems);
+        apply(files.get(path, table, problems), table, config, applied, problems);
         if (problems.size() == before) {
             require(table, applied, path, problems);
         }
@@ -110,8 +129,9 @@ std::string not_found_text(const std::string& name, const std::string& beside, c
 // Reads the device and, unless dram.file names another, the memory it carries.
 class Parts {
 public:
-    Parts(const std::string& file, Config& config, const Applied& applied, Problems& problems)
-        : file_(file), config_(config), applied_(applied), problems_(problems) {}
+    Parts(const std::string& file, config::ParsedFiles& files, Config& config, const Applied& applied,
+          Problems& problems)
+        : file_(file), files_(files), config_(config), applied_(applied), problems_(problems) {}
 
     void read() {
         const auto device = locate("device.file", config_.device.file, "devices");
@@ -138,7 +158,7 @@ public:
     void read_device(const std::string& path) {
         Applied applied;
         const std::size_t before = problems_.size();
-        read_part(path, config::device_keys(), config_, applied, problems_);
+        read_part(path, config::device_keys(), files_, config_, applied, problems_);
         if (problems_.size() == before) {
             tell(config::find_device_conflicts(config_.device), applied, path, problems_);
         }
@@ -148,7 +168,7 @@ public:
     void read_memory(const std::string& path) {
         Applied applied;
         const std::size_t before = problems_.size();
-        read_part(path, config::memory_keys(), config_, applied, problems_);
+        read_part(path, config::memory_keys(), files_, config_, applied, problems_);
         if (problems_.size() == before) {
             tell(config::find_memory_conflicts(config_.dram), applied, path, problems_);
         }
@@ -169,6 +189,7 @@ private:
     }
 
     const std::string& file_;
+    config::ParsedFiles& files_;
     Config& config_;
     const Applied& applied_;
     Problems& problems_;
@@ -202,6 +223,32 @@ void throw_if_any(Problems problems) {
     }
 }
 
+LoadedConfig load(const std::string& ini_path, const Overrides& overrides,
+                  const std::shared_ptr<config::ParsedFiles>& files) {
+    LoadedConfig loaded;
+    loaded.file = ini_path;
+    loaded.overrides = overrides;
+    loaded.files = files;
+    Config& config = loaded.config;
+    Problems problems;
+    Applied applied;
+    const KeyTable& table = config::design_keys();
+    if (!ini_path.empty()) {
+        apply(files->get(ini_path, table, problems), table, config, applied, problems);
+    }
+    // A good override cures a bad value in the file only in effect: the file's problem is told all the same.
+    apply(read_overrides(overrides, problems), table, config, applied, problems);
+
+    Parts(ini_path, *files, config, applied, problems).read();
+    config.data.path = locate_data(config.data.path, applied, ini_path);
+    tell(config::find_conflicts(config), applied, ini_path, problems);
+    throw_if_any(std::move(problems));
+    for (const auto& [key, assignment] : applied.last) {
+        loaded.origins[key] = assignment.prefix();
+    }
+    return loaded;
+}
+
 }  // namespace
 
 std::string LoadedConfig::prefix(const std::string& key) const {
@@ -210,28 +257,15 @@ std::string LoadedConfig::prefix(const std::string& key) const {
 }
 
 LoadedConfig load_config(const std::string& ini_path, const Overrides& overrides) {
-    LoadedConfig loaded;
-    loaded.file = ini_path;
-    loaded.overrides = overrides;
-    Config& config = loaded.config;
-    Problems problems;
-    Applied applied;
-    const KeyTable& table = config::design_keys();
-    if (!ini_path.empty()) {
-        const std::string text = config::read_text_file(ini_path);
-        apply(config::parse_ini(text, ini_path, table, problems), table, config, applied, problems);
-    }
-    // A good override cures a bad value in the file only in effect: the file's problem is told all the same.
-    apply(read_overrides(overrides, problems), table, config, applied, problems);
+    return load(ini_path, overrides, std::make_shared<config::ParsedFiles>());
+}
 
-    Parts(ini_path, config, applied, problems).read();
-    config.data.path = locate_data(config.data.path, applied, ini_path);
-    tell(config::find_conflicts(config), applied, ini_path, problems);
-    throw_if_any(std::move(problems));
-    for (const auto& [key, assignment] : applied.last) {
-        loaded.origins[key] = assignment.prefix();
-    }
-    return loaded;
+LoadedConfig with_overrides(const LoadedConfig& design, const Overrides& further) {
+    Overrides overrides = design.overrides;
+    overrides.insert(overrides.end(), further.begin(), further.end());
+    return load(design.file, overrides,
+                design.files == nullptr ? std::make_shared<config::ParsedFiles>()
+                                        : std::make_shared<config::ParsedFiles>(*design.files));
 }
 
 ConfigError located(const ConfigError& error, const LoadedConfig& design) {
@@ -253,7 +287,8 @@ DeviceConfig load_device(const std::string& file) {
     Config config;
     Problems problems;
     const Applied none;
-    Parts("", config, none, problems).read_device(*path);
+    config::ParsedFiles files;
+    Parts("", files, config, none, problems).read_device(*path);
     throw_if_any(std::move(problems));
     return config.device;
 }
@@ -266,7 +301,8 @@ DramConfig load_memory(const std::string& file) {
     Config config;
     Problems problems;
     const Applied none;
-    Parts("", config, none, problems).read_memory(*path);
+    config::ParsedFiles files;
+    Parts("", files, config, none, problems).read_memory(*path);
     throw_if_any(std::move(problems));
     return config.dram;
 }

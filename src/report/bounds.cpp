@@ -100,18 +100,18 @@ std::vector<std::size_t> critical_path(const Program& program, const Config& con
         path.push_back(*current);
         const KernelRecord& record = records[*current];
         std::optional<std::size_t> before;
-        const auto consider = [&](std::size_t i) {
+        const auto is_later = [&](std::size_t i) {  // than `before`, of those that ended before the record began
             const bool earlier = records[i].end <= record.start && records[i].start < record.start;
-            if (earlier && (!before || records[i].end > records[*before].end)) {
-                before = i;
-            }
+            return earlier && (!before || records[i].end > records[*before].end);
         };
         for (const std::uint32_t dependence : program.kernels[record.kernel].dependences) {
-            consider(record_of[dependence]);
+            if (is_later(record_of[dependence])) {
+                before = record_of[dependence];
+            }
         }
         for (std::size_t i = 0; i < records.size(); ++i) {
-            if (serial || share_unit(program, records[i], record)) {
-                consider(i);
+            if (is_later(i) && (serial || share_unit(program, records[i], record))) {
+                before = i;
             }
         }
         current = before;

@@ -39,8 +39,10 @@ std::size_t class_index(TensorClass tensor_class) {
 
 std::vector<MemoryAtKernel> make_timeline(const Step& step, const Plan& plan) {
     std::vector<MemoryAtKernel> timeline;
+    timeline.reserve(plan.alive.size());
     for (std::size_t kernel = 0; kernel < plan.alive.size(); ++kernel) {
         MemoryAtKernel at{step.kernels[kernel].name, {}};
+        at.bytes.reserve(kNumTensorClasses);
         for (const std::int64_t words : plan.alive[kernel]) {
             at.bytes.push_back(words * kWordBytes);
         }
@@ -61,9 +63,10 @@ std::int64_t covered_words(std::vector<std::pair<std::int64_t, std::int64_t>> ra
     return words;
 }
 
-std::string kernel_name(const Step& step, std::int32_t kernel) {
+const std::string& kernel_name(const Step& step, std::int32_t kernel) {
+    static const std::string kNone;
     const auto last = static_cast<std::int32_t>(step.kernels.size()) - 1;
-    return last < 0 ? "" : step.kernels[static_cast<std::size_t>(std::clamp(kernel, 0, last))].name;
+    return last < 0 ? kNone : step.kernels[static_cast<std::size_t>(std::clamp(kernel, 0, last))].name;
 }
 
 std::int64_t& bytes_in(ClassBytes& bytes, const std::string& place) {
@@ -127,6 +130,7 @@ MemoryReport make_memory_report(const Config& config, const Step& step, const Pl
             words_in[placement.ram] += static_cast<double>(placement.words);
         }
     }
+    report.tensors.reserve(step.tensors.size());
     for (std::size_t i = 0; i < step.tensors.size(); ++i) {
         const Tensor& tensor = step.tensors[i];
         const Placement& placement = plan.placements[i];
@@ -196,6 +200,7 @@ void add_simulated_peaks(const Step& step, const Plan& plan, const std::vector<K
     }
     const auto last = static_cast<std::int32_t>(step.kernels.size()) - 1;
     std::vector<std::tuple<std::uint64_t, std::int64_t, bool>> changes;  // when, bytes, scratch; deaths before births
+    changes.reserve(2 * lives.size());
     for (std::size_t i = 0; i < lives.size(); ++i) {
         const Placement& placement = plan.placements[i];
         if (placement.in_dram()) {

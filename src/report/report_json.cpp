@@ -203,11 +203,13 @@ Json memory_json(const MemoryReport& memory) {
     return json;
 }
 
-Json report_json(const RunReport& report) {
+Json report_json(const RunReport& report, ReportFields fields) {
     Json json;
-    json["schema"] = "contraflow-report/1";
-    json["version"] = CONTRAFLOW_VERSION;
-    json["config"] = Json(config_json(report.config));
+    if (fields == ReportFields::All) {
+        json["schema"] = "contraflow-report/1";
+        json["version"] = CONTRAFLOW_VERSION;
+        json["config"] = Json(config_json(report.config));
+    }
     json["mode"] = report.run_mode == RunMode::Leap ? "leap" : "clocked";
     json["values"] = report.values ? "on" : "off";
     json["steps"] = report.steps;
@@ -262,9 +264,11 @@ Json report_json(const RunReport& report) {
     for (const LinkCount& link : report.links) {
         json["links"][link.name] = {{"sent", link.sent}, {"received", link.received}};
     }
-    json["host"] = {{"startup_seconds", number(report.host.startup_seconds)},
-                    {"seconds", number(report.host.seconds)},
-                    {"peak_rss_bytes", report.host.peak_rss_bytes}};
+    if (fields == ReportFields::All) {
+        json["host"] = {{"startup_seconds", number(report.host.startup_seconds)},
+                        {"seconds", number(report.host.seconds)},
+                        {"peak_rss_bytes", report.host.peak_rss_bytes}};
+    }
     json["memory"] = memory_json(report.memory);
     json["critical_path"] = Json::array();
     for (const RunReport::CriticalKernel& kernel : report.critical_path) {

@@ -8,8 +8,11 @@
 
 namespace contraflow {
 
+// Results: without "schema", "version", "config" and "host", which say nothing of what the machine did.
+enum class ReportFields { All, Results };
+
 // Fields in a fixed order. Deterministic but for "host"; no number is infinite or NaN (a loss that diverged is null).
-[[nodiscard]] nlohmann::ordered_json report_json(const RunReport& report);
+[[nodiscard]] nlohmann::ordered_json report_json(const RunReport& report, ReportFields fields = ReportFields::All);
 
 [[nodiscard]] nlohmann::ordered_json memory_json(const MemoryReport& memory);
 

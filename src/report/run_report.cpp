@@ -147,6 +147,7 @@ private:
                 continue;
             }
             report_.kernels_steps.push_back(static_cast<std::uint32_t>(i));
+            report_.kernels.reserve(report_.kernels.size() + program_.kernels.size());
             for (const KernelRecord& record : records_of(i)) {
                 const KernelCommand& command = kernel_of(record);
                 KernelReport kernel;

@@ -68,9 +68,8 @@ std::string text_hash(const std::string& text) {
     return fmt::format("{:016x}", hash);
 }
 
-std::string configuration_hash(const Config& config) {
-    return text_hash(configuration_text(config) + values_of(config::device_keys(), config) +
-                     values_of(config::memory_keys(), config));
+std::string configuration_hash(const std::string& text, const Config& config) {
+    return text_hash(text + values_of(config::device_keys(), config) + values_of(config::memory_keys(), config));
 }
 
 }  // namespace contraflow::sweep

@@ -18,7 +18,8 @@ namespace contraflow::sweep {
 [[nodiscard]] std::string configuration_text(const Config& config);
 
 // 16 hexadecimal digits: the same for configurations with equal values of all keys and equal device and memory numbers.
-[[nodiscard]] std::string configuration_hash(const Config& config);
+// `text`: the configuration's.
+[[nodiscard]] std::string configuration_hash(const std::string& text, const Config& config);
 [[nodiscard]] std::string text_hash(const std::string& text);
 
 }  // namespace contraflow::sweep

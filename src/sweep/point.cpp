@@ -18,12 +18,6 @@ namespace contraflow::sweep {
 
 namespace {
 
-LoadedConfig load_point(const PointContext& context, const Claim& claim) {
-    Overrides overrides = context.design.overrides;
-    overrides.insert(overrides.end(), claim.assignments.begin(), claim.assignments.end());
-    return load_config(context.design.file, overrides);
-}
-
 // Lines about the design name it without its folder, so that a row does not depend on where the sweep was started.
 std::string reason_of(const ConfigError& error, const std::string& design_file) {
     std::string reason;
@@ -45,10 +39,7 @@ std::string stored_report(RunReport report, bool full) {
         report.memory.tensors.clear();
         report.memory.rams.clear();
     }
-    nlohmann::ordered_json json = report_json(report);
-    for (const char* apart : {"config", "host", "schema", "version"}) {
-        json.erase(apart);
-    }
+    nlohmann::ordered_json json = report_json(report, ReportFields::Results);
     if (!full) {
         json.erase("kernels");
         json.erase("kernels_steps");
@@ -77,17 +68,17 @@ void simulate(const PointContext& context, const Config& config, PointResult& re
     const PointOptions& options = context.options;
     TrainingRun run(config, {RunMode::Leap, options.values, options.allow_overflow}, context.data);
     run.train(options.steps);
-    const RunReport report = run.report();
+    RunReport report = run.report();
     result.startup_seconds = report.host.startup_seconds;
     result.seconds = report.host.seconds;
     result.peak_rss_bytes = report.host.peak_rss_bytes;
-    result.report = stored_report(report, options.full_reports);
+    result.report = stored_report(std::move(report), options.full_reports);
     result.status = Status::Done;
 }
 
 void set_configuration(const Config& config, PointResult& result) {
     result.config = configuration_text(config);
-    result.config_hash = configuration_hash(config);
+    result.config_hash = configuration_hash(result.config, config);
 }
 
 constexpr char kSeparator = '\0';
@@ -106,7 +97,7 @@ PointResult run_point(const PointContext& context, const Claim& claim) {
     PointResult result;
     result.keys = claim.keys;
     try {
-        const LoadedConfig loaded = load_point(context, claim);
+        const LoadedConfig loaded = with_overrides(context.design, claim.assignments);
         set_configuration(loaded.config, result);
         try {
             simulate(context, loaded.config, result);
@@ -128,7 +119,7 @@ PointResult failed_point(const PointContext& context, const Claim& claim, const 
     result.keys = claim.keys;
     result.reason = reason;
     try {
-        set_configuration(load_point(context, claim).config, result);
+        set_configuration(with_overrides(context.design, claim.assignments).config, result);
     } catch (const ConfigError&) {
         // It crashed before it found that out.
     }

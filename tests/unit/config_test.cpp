@@ -477,6 +477,24 @@ TEST_CASE("dram.file overrides the memory of the device") {
     CHECK(config.device.luts == 871'680);
 }
 
+TEST_CASE("further overrides win over a design's own, and its files are not read again") {
+    const test::TemporaryFolder folder;
+    const std::string file = folder.write("design.ini", "[device]\nfile = d.ini\n[tt]\nrank = 6\n");
+    const std::string u250 = content_of(source_file("configs/devices/u250.ini"));
+    folder.write("d.ini", u250);
+    const LoadedConfig design = load_config(file, {{"engine.rows", "5"}, {"engine.cols", "7"}});
+    folder.write("design.ini", "no assignment\n");
+    folder.write("d.ini", "");
+    const LoadedConfig further = with_overrides(design, {{"engine.rows", "9"}});
+    CHECK(further.config.tt.rank == 6);
+    CHECK(further.config.engine.rows == 9);
+    CHECK(further.config.engine.cols == 7);
+    CHECK(further.config.device.luts == 1'728'000);
+    CHECK(further.prefix("engine.rows") == "--engine.rows=9: ");
+    CHECK_THROWS_AS(with_overrides(design, {{"device.file", file}}), ConfigError);
+    CHECK_THROWS_AS(load_config(file), ConfigError);
+}
+
 TEST_CASE("a device or memory that is not there is answered with the ones that are") {
     CHECK(
         problem_of("device.file", "devices/u51.ini") ==
