@@ -123,7 +123,13 @@ std::string flows_text(const std::vector<Variant>& variants) {
         row.push_back(verdict(variant));
         table.add(std::move(row));
     }
-    return table.text();
+    std::string text = table.text();
+    for (const Variant& variant : variants) {
+        if (!variant.error.empty()) {
+            text += fmt::format("  {}: {}\n", variant.name, variant.error);
+        }
+    }
+    return text;
 }
 
 std::string layouts_text(const std::vector<Variant>& variants) {
@@ -138,6 +144,19 @@ std::string layouts_text(const std::vector<Variant>& variants) {
                    verdict(variant)});
     }
     return table.text();
+}
+
+Json timeline_json(const MemoryReport& memory) {
+    Json timeline = Json::array();
+    for (const MemoryAtKernel& at : memory.timeline) {
+        Json entry{{"kernel", at.kernel}};
+        for (std::size_t i = 0; i < at.bytes.size(); ++i) {
+            entry[fmt::format("{}_bytes", to_string(memory.classes[i].tensor_class))] = at.bytes[i];
+        }
+        entry["total_bytes"] = at.total();
+        timeline.push_back(std::move(entry));
+    }
+    return timeline;
 }
 
 Json variant_json(const Variant& variant) {
@@ -192,6 +211,7 @@ int check_command(const Arguments& args) {
             json["macs"][flow.name] = flow.macs;
         }
         json["memory"] = memory_json(memory);
+        json["memory_timeline"] = timeline_json(memory);
         for (const Variant& flow : flows) {
             json["flows"][flow.name] = variant_json(flow);
         }

@@ -63,6 +63,19 @@ Json classes_json(const RunReport& report) {
     return classes;
 }
 
+Json ram_accesses_json(const RunReport& report) {
+    Json rams = Json::array();
+    for (const RamAccesses& accesses : report.ram_accesses) {
+        rams.push_back({{"ram", accesses.ram},
+                        {"reads", accesses.reads},
+                        {"writes", accesses.writes},
+                        {"words_read", accesses.words_read},
+                        {"words_written", accesses.words_written},
+                        {"conflict_cycles", accesses.conflict_cycles}});
+    }
+    return rams;
+}
+
 Json blocks_json(const RunReport& report) {
     Json blocks = Json::array();
     for (const BlockAccount& block : report.blocks) {
@@ -270,6 +283,7 @@ Json report_json(const RunReport& report, ReportFields fields) {
                         {"peak_rss_bytes", report.host.peak_rss_bytes}};
     }
     json["memory"] = memory_json(report.memory);
+    json["ram_accesses"] = ram_accesses_json(report);
     json["critical_path"] = Json::array();
     for (const RunReport::CriticalKernel& kernel : report.critical_path) {
         json["critical_path"].push_back(kernel.name);

@@ -107,6 +107,18 @@ std::string cycles_text(const RunReport& report) {
     return text;
 }
 
+std::string conflicts_text(const RunReport& report) {
+    constexpr std::size_t kMost = 5;
+    std::vector<RamAccesses> rams = report.ram_accesses;
+    std::stable_sort(rams.begin(), rams.end(),
+                     [](const auto& a, const auto& b) { return a.conflict_cycles > b.conflict_cycles; });
+    std::string text;
+    for (std::size_t i = 0; i < std::min(kMost, rams.size()) && rams[i].conflict_cycles > 0; ++i) {
+        text += fmt::format("{}{} {}", i == 0 ? "" : ", ", rams[i].ram, grouped(rams[i].conflict_cycles));
+    }
+    return text.empty() ? text : "  most cycles with a bank accessed again: " + text + "\n";
+}
+
 std::string use_text(const RunReport& report) {
     const Utilisation& use = report.utilisation;
     std::string text = fmt::format(
@@ -134,7 +146,7 @@ std::string use_text(const RunReport& report) {
                    stall("write_back"), dram, stall("pipeline"), grouped(block.idle), grouped(block.cycles)});
     }
     text += "\nStalls by cause, in cycles of each block (DRAM: memory clock; its own stalls)\n";
-    return text + table.text();
+    return text + table.text() + conflicts_text(report);
 }
 
 std::string resources_text(const RunReport& report) {

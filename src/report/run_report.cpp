@@ -67,6 +67,7 @@ public:
         add_blocks();
         add_utilisation();
         add_ddr();
+        add_ram_accesses();
         add_links();
         add_estimates();
         return std::move(report_);
@@ -281,6 +282,14 @@ private:
         }
     }
 
+    void add_ram_accesses() {
+        for (std::uint32_t i = 0; i < program_.rams.size(); ++i) {
+            const RamStats& stats = machine_.ram_stats(RamId{i});
+            report_.ram_accesses.push_back({program_.rams[i].name, stats.num_row_reads, stats.num_row_writes,
+                                            stats.num_words_read, stats.num_words_written, stats.num_conflict_cycles});
+        }
+    }
+
     void add_links() {
         std::uint64_t requests = machine_.dma->stats().num_requests;
         std::uint64_t read = machine_.dma->stats().num_words_read;
@@ -298,9 +307,9 @@ private:
         }
         std::uint64_t ram_read = 0;
         std::uint64_t ram_written = 0;
-        for (std::uint32_t i = 0; i < program_.rams.size(); ++i) {
-            ram_read += machine_.ram_stats(RamId{i}).num_words_read;
-            ram_written += machine_.ram_stats(RamId{i}).num_words_written;
+        for (const RamAccesses& accesses : report_.ram_accesses) {
+            ram_read += accesses.words_read;
+            ram_written += accesses.words_written;
         }
         const auto& dram = machine_.dram->stats();
         const DramStats channels = machine_.dram->sum_of_channels();
@@ -349,9 +358,9 @@ private:
         }
         for (std::uint32_t i = 0; i < program_.rams.size(); ++i) {
             const RamGeometry& ram = program_.rams[i];
-            const RamStats& stats = machine_.ram_stats(RamId{i});
-            const std::uint64_t rows = stats.num_row_reads + stats.num_row_writes;
-            events.moved_words += stats.num_words_read + stats.num_words_written;
+            const RamAccesses& accesses = report_.ram_accesses[i];
+            const std::uint64_t rows = accesses.reads + accesses.writes;
+            events.moved_words += accesses.words_read + accesses.words_written;
             const auto lanes = static_cast<std::uint64_t>(ram.lanes);
             switch (ram.kind) {
                 case RamKind::Lutram:

@@ -66,6 +66,14 @@ struct LinkCount {
     std::uint64_t sent = 0, received = 0;
 };
 
+// What moved through the ports of one on-chip memory.
+struct RamAccesses {
+    std::string ram;
+    std::uint64_t reads = 0, writes = 0;  // of a row of one bank
+    std::uint64_t words_read = 0, words_written = 0;
+    std::uint64_t conflict_cycles = 0;  // port-cycles in which a bank was accessed again for words of one operation
+};
+
 struct Utilisation {
     double pe = 0;            // multiply-accumulates / (PEs x cycles)
     double engine = 0;        // cycles in which an engine's array worked / (engines x cycles)
@@ -124,6 +132,7 @@ struct RunReport {
     IdlePes idle_pes;
     ResourceEstimate resources;
     MemoryReport memory;
+    std::vector<RamAccesses> ram_accesses;  // by memory, as memory.rams
     DdrReport ddr;
     EnergyEstimate energy;
     double joules_per_step = 0;  // mean

@@ -38,6 +38,7 @@ std::string stored_report(RunReport report, bool full) {
         report.critical_path.clear();
         report.memory.tensors.clear();
         report.memory.rams.clear();
+        report.ram_accesses.clear();
     }
     nlohmann::ordered_json json = report_json(report, ReportFields::Results);
     if (!full) {
@@ -46,6 +47,7 @@ std::string stored_report(RunReport report, bool full) {
         json.erase("critical_path");
         json["memory"].erase("tensors");
         json["memory"].erase("rams");
+        json.erase("ram_accesses");
     }
     nlohmann::ordered_json blocks = nlohmann::ordered_json::object();
     for (nlohmann::ordered_json& block : json["blocks"]) {

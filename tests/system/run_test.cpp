@@ -230,7 +230,8 @@ TEST_CASE("a report has every field that scripts rely on") {
     CHECK(report["host_link_s"].get<double>() == Approx(28e-6));
     CHECK_FALSE(report["config"].contains("mode"));
     CHECK(report["config"]["engine"]["count"] == 1);
-    for (const char* field : {"version", "latency_s", "lower_bound", "critical_path", "utilisation", "stalls"}) {
+    for (const char* field :
+         {"version", "latency_s", "lower_bound", "critical_path", "utilisation", "stalls", "ram_accesses"}) {
         CHECK(report.contains(field));
     }
     for (const char* field : {"dsp", "lut", "ff"}) {
@@ -299,6 +300,26 @@ TEST_CASE("without values the cycles are the same and there is no loss") {
     with.erase("values");
     without.erase("values");
     CHECK(with == without);
+}
+
+TEST_CASE("a layout that puts what is read together into one bank shows in its memory's conflicts") {
+    const auto of_memory = [](const std::string& layout) {
+        const json report =
+            contraflow_program("run --json --values off -c " + kConfigs +
+                               "u50-2enc.ini --memory.tensors=encoder.0.attn.q.T:" + layout + ":group=alone")
+                .report();
+        for (const json& tensor : report["memory"]["tensors"]) {
+            for (const json& accesses : report["ram_accesses"]) {
+                if (tensor["name"] == "encoder.0.attn.q.T" && accesses["ram"] == tensor["ram"]) {
+                    return accesses["conflict_cycles"].get<std::uint64_t>();
+                }
+            }
+        }
+        FAIL("no memory holds the tensor");
+        return std::uint64_t{0};
+    };
+    CHECK(of_memory("uram") == 0);           // laid out automatically
+    CHECK(of_memory("cyclic.1=12") > 1000);  // the eight rows that an engine reads are in one bank
 }
 
 TEST_CASE("a long run lists the kernels of its first and last step, and counts all") {
@@ -373,6 +394,34 @@ TEST_CASE("check and run plan the same memory") {
         run.erase(simulated);
     }
     CHECK(check == run);
+}
+
+TEST_CASE("check tells what is alive at each kernel, as the run's memory_timeline.csv does") {
+    const TemporaryFolder temp;
+    REQUIRE(contraflow_program("run" + kTiny + "--values off --out " + temp.file("out")).status == 0);
+    const json check = contraflow_program("check --json" + kTiny).report();
+    std::string csv =
+        "kernel,name,parameter_bytes,gradient_bytes,activation_bytes,scratch_bytes,buffer_bytes,"
+        "total_bytes\n";
+    std::int64_t peak = 0;
+    for (std::size_t i = 0; i < check["memory_timeline"].size(); ++i) {
+        const json& at = check["memory_timeline"][i];
+        csv += std::to_string(i) + "," + at["kernel"].get<std::string>();
+        for (const char* bytes : {"parameter_bytes", "gradient_bytes", "activation_bytes", "scratch_bytes",
+                                  "buffer_bytes", "total_bytes"}) {
+            csv += "," + at[bytes].dump();
+        }
+        csv += "\n";
+        peak = std::max(peak, at["total_bytes"].get<std::int64_t>());
+    }
+    CHECK(csv == read_bytes(temp.file("out/memory_timeline.csv")));
+    CHECK(peak == check["memory"]["peak_on_chip_bytes"]);
+}
+
+TEST_CASE("check tells why a flow has no plan") {
+    const Outcome outcome = contraflow_program("check" + kTiny + "'--memory.tensors=*.core.*:bram'");
+    CHECK(outcome.status == 0);
+    CHECK(outcome.out.find("  mm: memory.tensors: *.core.* matches no tensor of this design") != std::string::npos);
 }
 
 TEST_CASE("kernels that run one after another have the planned peaks of memory") {

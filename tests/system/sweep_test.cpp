@@ -160,6 +160,7 @@ TEST_CASE("without full reports the long lists are left out, and cycles do not n
     json with = json::parse(rows(temp.file("with")))[0]["report"];
     json without = json::parse(rows(temp.file("without")))[0]["report"];
     CHECK(!with.contains("kernels"));
+    CHECK(!with.contains("ram_accesses"));
     CHECK(!with["memory"].contains("tensors"));
     CHECK(with["loss"].size() == 1);
     CHECK(!without.contains("loss"));
@@ -523,6 +524,15 @@ TEST_CASE("nothing depends on the locale, on the working folder, or on blanks an
         const std::string all = command + database(temp.file("plain"));
         CHECK(run_shell(program + all).out == run_shell(german + program + all).out);
     }
+    const auto traced = [&](const std::string& before, const std::string& of, const fs::path& vcd) {
+        CHECK(run_shell(before + program + "trace --kernel 'encoder.0.attn.q.fwd*' -c " + of + "--vcd '" +
+                        vcd.string() + "' --gtkw '" + (folder / "Wellen ü.gtkw").string() + "'")
+                  .status == 0);
+        return read_bytes((folder / "ä.vcd").string()) + read_bytes((folder / "Wellen ü.gtkw").string());
+    };
+    const std::string waves = traced("", design, folder / "ä.vcd");
+    CHECK(waves.size() > 10'000);
+    CHECK(waves == traced(there + german, relative, "ä.vcd"));
     REQUIRE(run_shell(there + program + "run -c " + relative + "--out 'Ergebnis ä' --save 'Gewichte ö'").status == 0);
     CHECK(fs::exists(folder / "Ergebnis ä" / "report.json"));
     CHECK(fs::exists(folder / "Gewichte ö"));

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -126,6 +127,46 @@ TEST_CASE("a scope keeps only what it names, a range of cycles only those") {
     });
     CHECK(edges == 100);
     CHECK(nonzero > 0);
+}
+
+TEST_CASE("accesses of each memory's banks counted in the waveform of a step are those of the report") {
+    const TemporaryFolder folder;
+    const std::string vcd = folder.file("banks.vcd");
+    const json report =
+        contraflow_program("trace" + kTiny + "--cycles 0:1000000 --scope clk --scope 'bank*' --json --vcd " + vcd)
+            .report();
+    check_loads(folder, vcd);
+    struct BankPort {
+        std::string en, we, ram;
+    };
+    std::vector<BankPort> ports;
+    VcdReader reader(vcd);
+    for (const std::string& name : reader.names) {
+        if (name.size() > 3 && name.substr(name.size() - 3) == "_en") {
+            const std::size_t bank = name.rfind('.');
+            const std::size_t ram = name.rfind('.', bank - 1) + 1;
+            ports.push_back({name, name.substr(0, name.size() - 3) + "_we", name.substr(ram, bank - ram)});
+        }
+    }
+    std::map<std::string, std::uint64_t> reads;
+    std::map<std::string, std::uint64_t> writes;
+    reader.for_each_edge("top.clk", [&](const VcdReader&) {
+        for (const BankPort& port : ports) {
+            if (reader.value(port.en) == "1") {
+                ++(reader.value(port.we) == "1" ? writes : reads)[port.ram];
+            }
+        }
+    });
+    REQUIRE(report["ram_accesses"].size() == report["memory"]["rams"].size());
+    std::uint64_t conflicts = 0;
+    for (const json& accesses : report["ram_accesses"]) {
+        const std::string ram = accesses["ram"];
+        INFO(ram);
+        CHECK(reads[ram] == accesses["reads"].get<std::uint64_t>());
+        CHECK(writes[ram] == accesses["writes"].get<std::uint64_t>());
+        conflicts += accesses["conflict_cycles"].get<std::uint64_t>();
+    }
+    CHECK(conflicts > 0);
 }
 
 TEST_CASE("a file that is full ends the trace and not the run") {
