@@ -56,6 +56,11 @@ AccessCost AccessCounter::cost(const RamGeometry& ram, std::int64_t base, const 
     return cost(ram, Words{base, &kSingle, 1, offsets, count});
 }
 
+AccessCost AccessCounter::cost(const RamGeometry& ram, std::int64_t base, const std::vector<std::int32_t>& table,
+                               std::int64_t begin, std::int64_t end) {
+    return table.empty() ? cost(ram, base, &kSingle, 1) : cost(ram, base, table.data() + begin, end - begin);
+}
+
 AccessCost AccessCounter::cost(const RamGeometry& ram, std::int64_t base, const std::vector<std::int32_t>& outer,
                                std::int64_t outer_begin, std::int64_t outer_end, const std::vector<std::int32_t>& inner,
                                std::int64_t inner_begin, std::int64_t inner_end) {

@@ -27,6 +27,9 @@ public:
     // Cost of the words base + offsets[0 .. count). Equal addresses count once: a row read once serves all its readers.
     [[nodiscard]] AccessCost cost(const RamGeometry& ram, std::int64_t base, const std::int32_t* offsets,
                                   std::int64_t count);
+    // The same for words base + table[begin .. end); an empty table, of an operand that does not move, is one word.
+    [[nodiscard]] AccessCost cost(const RamGeometry& ram, std::int64_t base, const std::vector<std::int32_t>& table,
+                                  std::int64_t begin, std::int64_t end);
     // The same for words base + i[..] + j[..], all pairs.
     [[nodiscard]] AccessCost cost(const RamGeometry& ram, std::int64_t base, const std::vector<std::int32_t>& outer,
                                   std::int64_t outer_begin, std::int64_t outer_end,

@@ -409,10 +409,8 @@ std::uint64_t Dma::for_each_beat(const Burst& burst, AccessCounter& counter, con
     std::uint64_t cycles = 0;
     for (std::int64_t i = 0; i < burst.words; i += beat_words) {
         const std::int64_t count = std::min(beat_words, burst.words - i);
-        static constexpr std::int32_t kSame = 0;
-        const AccessCost cost = chip.col.empty()
-                                    ? counter.cost(ram, chip.base, &kSame, 1)
-                                    : counter.cost(ram, chip.base, chip.col.data() + burst.first_word + i, count);
+        const std::int64_t begin = burst.first_word + i;
+        const AccessCost cost = counter.cost(ram, chip.base, chip.col, begin, begin + count);
         visit(cost, cycles);
         cycles += static_cast<std::uint64_t>(cost.cycles);
     }

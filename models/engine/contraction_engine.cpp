@@ -322,6 +322,14 @@ Cycle ContractionEngine::done_after(Cycle write_end) const {
     return timing_->bursts_end_in_memory() ? write_end : write_end - 1 + timing_->write_latency_cycles();
 }
 
+PortRequest ContractionEngine::request_of_gang(std::uint8_t channel) const {
+    PortRequest request;
+    request.channel = channel;
+    request.first_client = s_.start.gang_first;
+    request.num_clients = s_.start.gang_size;
+    return request;
+}
+
 void ContractionEngine::request_operands() {
     if (s_.operand_requested || now_ + kGrantEdges < s_.array_free) {
         return;
@@ -343,10 +351,7 @@ void ContractionEngine::request_operands() {
     if (!leads()) {
         return;
     }
-    PortRequest request;
-    request.channel = kOperandBurst;
-    request.first_client = s_.start.gang_first;
-    request.num_clients = s_.start.gang_size;
+    PortRequest request = request_of_gang(kOperandBurst);
     if (s_.tokens_pending) {
         request.add(config_.program->sample.ram, 1);
         request.cycles = static_cast<std::uint64_t>(command_->batch);
@@ -379,10 +384,7 @@ void ContractionEngine::request_write() {
     if (!leads()) {
         return;
     }
-    PortRequest request;
-    request.channel = kWriteBurst;
-    request.first_client = s_.start.gang_first;
-    request.num_clients = s_.start.gang_size;
+    PortRequest request = request_of_gang(kWriteBurst);
     request.cycles = asked_results_.cost->cycles;
     for (const AccessTable* access : {&command_->out, &command_->residual, &command_->bias}) {
         if (!access->present) {

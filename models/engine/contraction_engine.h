@@ -141,6 +141,7 @@ private:
     void step_stream();
     void end_stream();
     void end_write();
+    [[nodiscard]] PortRequest request_of_gang(std::uint8_t channel) const;
     void request_operands();
     void request_write();
     void finish_kernel();
@@ -172,19 +173,16 @@ private:
     std::optional<ArrayView> view_;  // of the current command; the timing may be that of a kernel alike
     const ContractionCommand* command_ = nullptr;
     // The tile of a burst and what it costs (timing_ keeps that), found when its ports are asked for.
-    struct Operands {
+    template <typename Cost>
+    struct TileBurst {
         Tile tile;
-        const StreamCost* cost = nullptr;
+        const Cost* cost = nullptr;
     };
-    struct Results {
-        Tile tile;
-        const WriteCost* cost = nullptr;
-    };
-    Operands asked_operands_;       // of the latest request
-    Results asked_results_;         // likewise
-    Results results_;               // of the running burst
-    Tile tile_;                     // streaming
-    SlotSpan own_rows_, own_cols_;  // of this engine's PEs
+    TileBurst<StreamCost> asked_operands_;  // of the latest request
+    TileBurst<WriteCost> asked_results_;    // likewise
+    TileBurst<WriteCost> results_;          // of the running burst
+    Tile tile_;                             // streaming
+    SlotSpan own_rows_, own_cols_;          // of this engine's PEs
     Tokens tokens_;
     TileValues values_;
     std::int64_t step_k_ = 0, step_slot_ = 0;  // next multiply-accumulate of the streaming tile, edge by edge

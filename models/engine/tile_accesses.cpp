@@ -23,10 +23,8 @@ std::int64_t TileAccesses::for_each_slot(const Operand& operand, std::int64_t k,
         for (std::int64_t slot = operand.first_slot; slot < operand.first_slot + operand.slots; ++slot) {
             const std::int64_t begin = slot * operand.width;
             const std::int64_t address = base + AccessTable::at(operand.access->depth, k);
-            static constexpr std::int32_t kSingle = 0;
-            const bool single = operand.table->empty();
-            const AccessCost cost = counter.cost(ram, address, single ? &kSingle : operand.table->data() + begin,
-                                                 single ? 1 : std::min(operand.width, operand.limit - begin));
+            const AccessCost cost =
+                counter.cost(ram, address, *operand.table, begin, std::min(begin + operand.width, operand.limit));
             visit(at, cost.cycles, address, begin);
             at += cost.cycles;
         }

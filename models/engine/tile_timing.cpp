@@ -69,6 +69,10 @@ bool AddressRuns::alike(std::int64_t a, std::int64_t b, std::int64_t count) cons
     return steps_.empty() || std::equal(steps_.begin() + a, steps_.begin() + a + count - 1, steps_.begin() + b);
 }
 
+bool AddressRuns::same_step(std::int64_t a, std::int64_t b) const {
+    return steps_.empty() || steps_[static_cast<std::size_t>(a)] == steps_[static_cast<std::size_t>(b)];
+}
+
 std::int64_t TileCosts::Kinds::kind(std::int64_t part, const AddressRuns& runs, std::int64_t width,
                                     std::int64_t extent) {
     std::int32_t& kind = of_part_[static_cast<std::size_t>(part)];
@@ -87,10 +91,6 @@ std::int64_t TileCosts::Kinds::kind(std::int64_t part, const AddressRuns& runs, 
         first_part_.push_back(part);
     }
     return kind;
-}
-
-bool AddressRuns::same_step(std::int64_t a, std::int64_t b) const {
-    return steps_.empty() || steps_[static_cast<std::size_t>(a)] == steps_[static_cast<std::size_t>(b)];
 }
 
 WriteCost& WriteCost::operator+=(const WriteCost& other) {
@@ -432,17 +432,14 @@ std::uint64_t TileCosts::combine(std::uint64_t dependency, const FetchCost& a, c
 TileCosts::FetchCost TileCosts::slots_fetch(const AccessTable& access, const std::vector<std::int32_t>& table,
                                             const AddressRuns& runs, std::int64_t first_slot, std::int64_t slots,
                                             std::int64_t width, std::int64_t extent, std::int64_t residue) {
-    static constexpr std::int32_t kSingle = 0;
     FetchCost total;
     FetchCost slot;
     for (std::int64_t begin = first_slot * width; begin < std::min((first_slot + slots) * width, extent);
          begin += width) {
         const bool again = slot.slots > 0 && begin + width <= extent && runs.alike(begin - width, begin, width);
         if (!again) {
-            // An operand that does not depend on the index is one word for all PEs.
-            const std::int32_t* offsets = table.empty() ? &kSingle : table.data() + begin;
-            const AccessCost cost = counter_.cost(rams_[index_of(access.ram)], residue, offsets,
-                                                  table.empty() ? 1 : std::min(width, extent - begin));
+            const AccessCost cost =
+                counter_.cost(rams_[index_of(access.ram)], residue, table, begin, std::min(begin + width, extent));
             slot = {cost.cycles, cost.rows, 1};
         }
         total += slot;

@@ -137,6 +137,8 @@ public:
     // Batches may add to what the batch before wrote (outputs that tokens select, sums over batches): then a batch's
     // part of a write burst ends when its last word is in memory.
     [[nodiscard]] bool bursts_end_in_memory() const { return bursts_end_in_memory_; }
+    // Both operands go through the single port of one memory.
+    [[nodiscard]] bool shared_port() const { return shared_port_; }
     // Edges of a kernel alone outside of its tiles: to the first stream, and from the last write burst on.
     [[nodiscard]] std::uint64_t end_cycles() const {
         return kFirstStream - 1 + (bursts_end_in_memory_ ? 1 : write_latency_cycles_);
@@ -202,7 +204,7 @@ protected:
     std::int64_t tile_rows_, tile_cols_, batch_tiles_, row_tiles_, col_tiles_;
     int a_lanes_, b_lanes_;
     std::vector<std::int64_t> a_bases_, b_bases_;  // of the tile at hand, by batch
-    bool shared_port_ = false;                     // both operands through the single port of one memory
+    bool shared_port_ = false;
 
 private:
     // Steps of all contraction indices but the last whose operands have the same residues and that wait alike for the
@@ -221,7 +223,6 @@ private:
         // Number of the pattern, which is added if it is new.
         [[nodiscard]] std::size_t find(const std::vector<std::int32_t>& wanted, int lanes);
     };
-    void forget_beats(std::int64_t engines);
     // Along one dimension, the words of one step in all slots of the tile at hand. Moving them by a multiple of the
     // memory's row width rotates the banks and changes no cost, so that only the residue of their address counts.
     struct Fetches {
@@ -230,6 +231,7 @@ private:
     };
 
     void find_step_kinds();
+    void forget_beats(std::int64_t engines);
     [[nodiscard]] FetchCost row_fetch(std::int64_t row_tile, std::int64_t residue);
     [[nodiscard]] FetchCost col_fetch(std::int64_t col_tile, std::int64_t residue);
     [[nodiscard]] static FetchCost& remembered(Fetches& fetches, std::int64_t tile, std::int64_t residue, int lanes);

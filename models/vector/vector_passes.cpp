@@ -285,14 +285,9 @@ RowCost vector_row_cost(const VectorConfig& config, const EngineConfig& engine, 
             }
             const AccessTable& access = access_of(segment, stream);
             const RamGeometry& ram = rams[index_of(access.ram)];
-            static constexpr std::int32_t kSame = 0;
-            AccessCost cost;
-            if (stream.shape == StreamShape::RowScalar) {
-                cost = counter.cost(ram, residue, &kSame, 1);
-            } else {
-                const bool single = access.col.empty();
-                cost = counter.cost(ram, residue, single ? &kSame : access.col.data() + begin, single ? 1 : count);
-            }
+            static const OffsetTable kSame;  // a row's scalar is one word
+            const OffsetTable& table = stream.shape == StreamShape::RowScalar ? kSame : access.col;
+            const AccessCost cost = counter.cost(ram, residue, table, begin, begin + count);
             access_total.words += cost.words;
             access_total.rows += cost.rows;
             access_total.conflicts += cost.conflict_cycles();

@@ -24,13 +24,14 @@ struct TileLoad {
 // What is the same under every mapping.
 struct Latencies {
     std::int64_t pipeline = 0, write = 0;
-    bool bursts_end_in_memory = false;
+    bool bursts_end_in_memory = false, shared_port = false;
     std::int64_t ends = 0;  // before the first tile's stream and after the last one's write-back
 
     explicit Latencies(const TileCosts& costs)
         : pipeline(static_cast<std::int64_t>(costs.pipeline_cycles())),
           write(static_cast<std::int64_t>(costs.write_latency_cycles())),
           bursts_end_in_memory(costs.bursts_end_in_memory()),
+          shared_port(costs.shared_port()),
           ends(static_cast<std::int64_t>(costs.end_cycles())) {}
 };
 
@@ -81,8 +82,8 @@ public:
           rule_(rule),
           least_stream_(stream(1, 1)) {}
 
-    // All mappings on a gang of this size that use whole engines, as far as the output reaches: no more slots than it
-    // has work for.
+    // All mappings on a gang of this size that use whole engines, as far as the output reaches (no more slots than it
+    // has work for), and promise less than `limit` cycles.
     std::vector<Candidate>& whole(int gang, std::int64_t limit) {
         candidates_.clear();
         limit_ = limit;
@@ -218,10 +219,9 @@ private:
 
     // All ways to interleave on this part of each engine.
     void add(const Array& array, const Side& rows, const Side& cols) {
-        const ArrayView& view = array.view;
-        const bool one_port =
-            view.row_operand->ram == view.col_operand->ram && rams_[index_of(view.row_operand->ram)].ports == 1;
-        const auto both = [one_port](std::int64_t a, std::int64_t b) { return one_port ? a + b : std::max(a, b); };
+        const auto both = [this](std::int64_t a, std::int64_t b) {
+            return latencies_.shared_port ? a + b : std::max(a, b);
+        };
 
         // What no interleave can beat. Each slot of one dimension is fetched again for each tile of the other.
         const std::int64_t slots = rows.slots.all() * cols.slots.all();
