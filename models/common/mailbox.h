@@ -28,6 +28,9 @@ public:
     explicit Mailbox(Block& reader) : reader_(reader) {}
 
     void post(const T& value) override {
+        if (!listens_) {
+            return;
+        }
         SIM_CHECK(posted_ - taken_ < kDepth, "mailbox of " << reader_.name() << " overflows");
         const std::uint64_t now = ClockDomain::now_ps();
         Entry& entry = entries_[posted_ % kDepth];
@@ -43,6 +46,19 @@ public:
     // REQUIRES: ready().
     [[nodiscard]] T take() { return entries_[taken_++ % kDepth].value; }
 
+    // Words that come while the reader does not listen are dropped: another block gets the same and acts for both.
+    void stop_listening() { listens_ = false; }
+    // From now on this reader takes the words itself, those that wait for the other one included.
+    void listen_again(const Mailbox& other) {
+        entries_ = other.entries_;
+        posted_ = other.posted_;
+        taken_ = other.taken_;
+        listens_ = true;
+        if (posted_ != taken_) {
+            reader_.wake_after(ClockDomain::now_ps());
+        }
+    }
+
 private:
     struct Entry {
         std::uint64_t ps = 0;
@@ -53,6 +69,7 @@ private:
     std::array<Entry, kDepth> entries_{};
     std::uint64_t posted_ = 0;
     std::uint64_t taken_ = 0;
+    bool listens_ = true;
 };
 
 }  // namespace contraflow

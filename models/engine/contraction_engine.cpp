@@ -59,6 +59,9 @@ void ContractionEngine::start_of_simulation() {
 
 void ContractionEngine::edge() {
     now_ = cycle();
+    if (follows_ || now_ < own_from_) {
+        return;
+    }
     // 1. A command starts a kernel.
     if (!s_.active) {
         if (!starts_.ready()) {
@@ -161,8 +164,11 @@ Cycle ContractionEngine::next_transition() const {
 }
 
 void ContractionEngine::advance(Cycle n) {
+    if (follows_) {
+        return;
+    }
     const Cycle end = cycle() + 1 + n;
-    now_ = cycle();
+    now_ = std::min(std::max(cycle() + 1, own_from_), end) - 1;
     while (s_.active && now_ + 1 < end) {
         const Cycle at = std::min(next_transition(), end);
         count_edges(now_ + 1, at);
@@ -195,6 +201,33 @@ void ContractionEngine::start_kernel(const KernelStart& start) {
         values_.start(*command_, *timing_, own_rows_, own_cols_);
     }
     ++stats_.num_kernels;
+    follows_ = !leads() && !follows_steps() && !stepped();
+    if (follows_) {
+        grants_.stop_listening();
+    }
+}
+
+// What this engine would have come to by itself at the edge at which its gang's first engine stands.
+void ContractionEngine::take_over(const ContractionEngine& leader) {
+    s_ = leader.s_;
+    kernel_cycles_ = leader.kernel_cycles_;
+    tile_ = leader.tile_;
+    asked_operands_ = leader.asked_operands_;
+    asked_results_ = leader.asked_results_;
+    results_ = leader.results_;
+    tokens_ = leader.tokens_;
+    counted_until_ = leader.counted_until_;
+    counted_as_ = leader.counted_as_;
+    grants_.listen_again(leader.grants_);
+    follows_ = false;
+    own_from_ = leader.cycle() + 1;
+    stats_.num_tiles += static_cast<std::uint64_t>(s_.next_tile + (s_.streaming ? 1 : 0));
+    for (std::int64_t i = 0; i < s_.next_tile; ++i) {
+        stats_.num_macs += own_macs(timing_->tile(i));
+    }
+    if (!s_.active) {
+        stats_.cycles += kernel_cycles_;
+    }
 }
 
 void ContractionEngine::take_grants() {
@@ -287,11 +320,14 @@ void ContractionEngine::step_stream() {
 }
 
 void ContractionEngine::end_stream() {
-    const auto macs = static_cast<std::uint64_t>(own_rows_.indices(tile_.rows) * own_cols_.indices(tile_.cols) *
-                                                 command_->depth * tile_.batches);
-    stats_.num_macs += macs;
+    stats_.num_macs += own_macs(tile_);
     s_.streaming = false;
     ++s_.next_tile;
+}
+
+std::uint64_t ContractionEngine::own_macs(const Tile& tile) const {
+    return static_cast<std::uint64_t>(own_rows_.indices(tile.rows) * own_cols_.indices(tile.cols) * command_->depth *
+                                      tile.batches);
 }
 
 void ContractionEngine::end_write() {
@@ -408,6 +444,12 @@ void ContractionEngine::finish_kernel() {
     if (config_.values && !stepped()) {
         values_.run_kernel(*command_, tokens_);
     }
+    for (int i = 1; i < s_.start.gang_size; ++i) {
+        ContractionEngine& member = *(*config_.engines)[static_cast<std::size_t>(config_.index + i)];
+        if (member.follows_) {
+            member.take_over(*this);
+        }
+    }
     KernelDone done;
     done.kernel = s_.start.kernel;
     done.unit = static_cast<std::uint16_t>(config_.index);
@@ -446,6 +488,9 @@ Activity ContractionEngine::waiting_for(Cycle from) const {
 std::string ContractionEngine::state_text() const {
     if (!s_.active) {
         return "idle";
+    }
+    if (follows_) {
+        return config_.program->kernels[s_.start.kernel].name + ": with engine " + std::to_string(s_.start.gang_first);
     }
     const std::string tiles = std::to_string(timing_->num_tiles());
     return config_.program->kernels[s_.start.kernel].name + ": streamed " + std::to_string(s_.next_tile) + "/" + tiles +

@@ -51,7 +51,8 @@ public:
         EngineConfig engine;
         const Program* program = nullptr;
         TimingCache* timings = nullptr;
-        int index = 0;       // of this engine
+        const std::vector<std::unique_ptr<ContractionEngine>>* engines = nullptr;  // of the machine, by index
+        int index = 0;                                                             // of this engine
         bool values = true;  // compute, not only time
     };
 
@@ -145,6 +146,8 @@ private:
     void request_operands();
     void request_write();
     void finish_kernel();
+    void take_over(const ContractionEngine& leader);
+    [[nodiscard]] std::uint64_t own_macs(const Tile& tile) const;
     void count_edges(Cycle from, Cycle to);
     [[nodiscard]] Activity waiting_for(Cycle from) const;
     [[nodiscard]] Activity step_activity() const;
@@ -167,6 +170,8 @@ private:
     Mailbox<PortGrant> grants_;
     State s_;
     Cycle now_ = 0;  // edge that is being worked on: the present one, or one slept through that is caught up with
+    bool follows_ = false;  // the gang's first engine goes through the kernel for this one
+    Cycle own_from_ = 0;    // first edge that it has not gone through
     Stats stats_;
     UnitCycles kernel_cycles_;
     TileTiming* timing_ = nullptr;

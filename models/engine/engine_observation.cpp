@@ -6,6 +6,9 @@
 namespace contraflow {
 
 void ContractionEngine::begin_window() {
+    if (follows_) {
+        take_over(*(*config_.engines)[s_.start.gang_first]);
+    }
     if (!s_.active || computes_by_edge()) {
         return;
     }

@@ -42,6 +42,7 @@ Machine::Machine(const sc_core::sc_module_name& name, const Config& config, cons
             engine.engine = config.engine;
             engine.program = &program;
             engine.timings = timings_.get();
+            engine.engines = &engines;
             engine.index = static_cast<int>(i);
             engine.values = options.values;
             engines[i] = std::make_unique<ContractionEngine>(("engine" + std::to_string(i)).c_str(), clk, engine);
