@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <thread>
 
 namespace contraflow {
 namespace {
@@ -52,24 +53,21 @@ void write_all(int file, const std::string& text) {
 }
 
 // A child starts on pages shared with its parent and faults once for each that it writes, and once for each new one:
-// some thousand times for a design, which takes as long as simulating a step. So it takes its heap anew, in huge pages
-// where the system gives them. Nothing depends on the calls having an effect.
-void take_heap_in_huge_pages() {
-    constexpr int kHeapBytes = 64 << 20;  // a reserve of addresses: a huge page of 2 MiB counts when it is written
-    constexpr std::size_t kHugePage = std::size_t{2} << 20;
+// some thousand times for a design, which takes as long as simulating a step. What the parent has freed lies all over
+// its heap, and a child would take it page by page. So it works in a thread of its own, which gets a heap of its own,
+// in huge pages where the system gives them. Nothing depends on the calls having an effect.
+void work_on_fresh_heap(const std::function<void()>& work) {
+    constexpr int kHeapBytes = 64 << 20;  // the most that the library gives at once; a page counts when it is written
     mallopt(M_MMAP_THRESHOLD, kHeapBytes / 2);  // the largest that it accepts
     mallopt(M_TRIM_THRESHOLD, 2 * kHeapBytes);
     mallopt(M_TOP_PAD, kHeapBytes);
-    const auto align = [](const void* address) {
-        return (reinterpret_cast<std::uintptr_t>(address) + kHugePage - 1) / kHugePage * kHugePage;
-    };
-    const std::uintptr_t begin = align(sbrk(0));
-    void* volatile grown = std::malloc(kHeapBytes / 4);  // more than is left: the heap grows by the reserve
-    std::free(grown);
-    const auto end = reinterpret_cast<std::uintptr_t>(sbrk(0));
-    if (begin < end) {
-        madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
-    }
+    std::thread([&work] {
+        constexpr auto kMask = ~(static_cast<std::uintptr_t>(kHeapBytes) - 1);
+        void* volatile first = std::malloc(1);
+        madvise(reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(first) & kMask), kHeapBytes, MADV_HUGEPAGE);
+        std::free(first);
+        work();
+    }).join();
 }
 
 [[noreturn]] void be_child(const std::function<std::string(const ChildProcess::Send&)>& work, unsigned limit_seconds,
@@ -78,21 +76,22 @@ void take_heap_in_huge_pages() {
     if (getppid() != parent) {  // it died before the line above
         _exit(1);
     }
-    take_heap_in_huge_pages();
     std::signal(SIGALRM, SIG_DFL);
     alarm(limit_seconds);
     dup2(STDERR_FILENO, STDOUT_FILENO);
     std::string end;
-    try {
-        end = frame(Frame::Result, work([&](const std::string& message) {
-                        write_all(out, frame(Frame::Message, message));
-                        alarm(limit_seconds);
-                    }));
-    } catch (const std::exception& error) {
-        end = frame(Frame::Exception, error.what());
-    } catch (...) {
-        end = frame(Frame::Exception, "unknown exception");
-    }
+    work_on_fresh_heap([&] {
+        try {
+            end = frame(Frame::Result, work([&](const std::string& message) {
+                            write_all(out, frame(Frame::Message, message));
+                            alarm(limit_seconds);
+                        }));
+        } catch (const std::exception& error) {
+            end = frame(Frame::Exception, error.what());
+        } catch (...) {
+            end = frame(Frame::Exception, "unknown exception");
+        }
+    });
     std::cout.flush();
     std::fflush(nullptr);
     write_all(out, end);
