@@ -10,8 +10,10 @@ trap 'rm -rf "$folder"' EXIT
 
 awk -v points="$points" 'BEGIN {
     print "vector.lanes,tt.rank,engine.rows,engine.cols"
-    for (i = 0; i < points; ++i)  # scattered, so that a part has the same mix as the whole
-        { k = (i * 7919) % 10000; print 16 + 8 * (k % 5) "," 8 + 2 * (int(k / 5) % 5) "," 4 + int(k / 25) % 20 "," 4 + int(k / 500) }
+    for (i = 0; i < points; ++i) {  # arrays and ranks scattered, so that a part has the same mix as the whole
+        k = (int(i / 5) * 7919) % 2000
+        print 16 + 8 * (i % 5) "," 8 + 2 * (k % 5) "," 4 + int(k / 5) % 20 "," 4 + int(k / 100)
+    }
 }' >"$folder/points.csv"
 start=$(date +%s.%N)
 status=0

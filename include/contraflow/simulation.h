@@ -18,12 +18,14 @@ namespace contraflow {
 
 class Machine;
 class Trace;
+struct KnownContractions;
 
 struct SimulationOptions {
     RunMode run_mode = RunMode::Clocked;
-    bool values = true;            // off: cycles only, no arithmetic
-    bool keep_all = false;         // no two tensors share space, so that all can be read after a step
-    bool reversed_blocks = false;  // instantiate the blocks in reverse order; nothing may change
+    bool values = true;                  // off: cycles only, no arithmetic
+    bool keep_all = false;               // no two tensors share space, so that all can be read after a step
+    bool reversed_blocks = false;        // instantiate the blocks in reverse order; nothing may change
+    KnownContractions* known = nullptr;  // from designs planned before; saves time, changes nothing
 };
 
 struct StepOutcome {

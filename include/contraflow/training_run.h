@@ -26,8 +26,9 @@ struct RunReport;
 
 struct TrainingOptions {
     RunMode run_mode = RunMode::Leap;
-    bool values = true;           // off: cycles only, no arithmetic
-    bool allow_overflow = false;  // simulate a design that does not fit the device
+    bool values = true;                  // off: cycles only, no arithmetic
+    bool allow_overflow = false;         // simulate a design that does not fit the device
+    KnownContractions* known = nullptr;  // as in SimulationOptions
 };
 
 class TrainingRun {

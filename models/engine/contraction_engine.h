@@ -53,7 +53,7 @@ public:
         TimingCache* timings = nullptr;
         const std::vector<std::unique_ptr<ContractionEngine>>* engines = nullptr;  // of the machine, by index
         int index = 0;                                                             // of this engine
-        bool values = true;  // compute, not only time
+        bool values = true;                                                        // compute, not only time
     };
 
     struct Stats {

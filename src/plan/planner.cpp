@@ -98,7 +98,9 @@ public:
         }
         find_peak(step, attempt.plan);
         PlannedStep planned;
-        planned.program = build_program(step, config_, attempt.plan, attempt.placed.rams, dependences);
+        KnownContractions nothing;
+        planned.program = build_program(step, config_, attempt.plan, attempt.placed.rams, dependences,
+                                        options_.known != nullptr ? *options_.known : nothing);
         planned.plan = std::move(attempt.plan);
         planned.step = std::move(step);
         return planned;

@@ -8,6 +8,8 @@
 
 namespace contraflow {
 
+struct KnownContractions;
+
 struct PlannedStep {
     Step step;  // the given one, or with the transfers that tensors in DRAM need; ids of the given tensors stay
     Plan plan;
@@ -15,8 +17,9 @@ struct PlannedStep {
 };
 
 struct PlanOptions {
-    bool keep_all = false;  // never share space, so that every tensor can be inspected after a step
-    bool on_chip = false;   // only what the configuration names goes to DRAM, whether the rest fits or not
+    bool keep_all = false;               // never share space, so that every tensor can be inspected after a step
+    bool on_chip = false;                // only what the configuration names goes to DRAM, whether the rest fits or not
+    KnownContractions* known = nullptr;  // from designs planned before; saves time, changes nothing
 };
 
 // Places every tensor (plan/placer.h), maps every contraction onto the engines and derives the dependences.

@@ -6,7 +6,6 @@
 #include <array>
 #include <stdexcept>
 #include <string>
-#include <unordered_map>
 
 #include "common/number_key.h"
 #include "contraflow/error.h"
@@ -20,9 +19,11 @@ namespace {
 
 class ProgramBuilder {
 public:
-    ProgramBuilder(const Step& step, const Config& config, const Plan& plan, const std::vector<RamGeometry>& rams)
-        : step_(step), config_(config), plan_(plan) {
+    ProgramBuilder(const Step& step, const Config& config, const Plan& plan, const std::vector<RamGeometry>& rams,
+                   KnownContractions& known)
+        : step_(step), config_(config), plan_(plan), known_(known) {
         program_.rams = rams;
+        known_.begin_design();
     }
 
     Program build(const std::vector<std::vector<std::uint32_t>>& dependences) {
@@ -57,12 +58,8 @@ public:
 private:
     [[nodiscard]] const Placement& placement(TensorId tensor) const { return plan_.placements[index_of(tensor)]; }
 
-    // Offset tables of an operand, without its place. Operands with the same index maps and layout share them.
-    struct Shape {
-        AccessTable table;
-        std::int64_t last = 0;  // largest offset from the base
-        std::size_t id = 0;
-    };
+    using Shape = KnownContractions::Shape;
+    using Alike = KnownContractions::Alike;
 
     // An operand in its place.
     struct Operand {
@@ -138,18 +135,17 @@ private:
                 key.add(digit.extent).add(digit.stride);
             }
         }
-        const auto [entry, is_new] = shapes_.try_emplace(key);
-        Shape& shape = entry->second;
-        if (is_new) {
-            shape.id = shapes_.size();
+        return known_.shapes.get(key, [&] {
+            Shape shape;
+            shape.id = known_.num_shapes++;
             OffsetTable* const tables[] = {&shape.table.batch, &shape.table.row, &shape.table.col, &shape.table.depth};
             for (std::size_t i = 0; i < maps.size(); ++i) {
                 *tables[i] = offset_table(place, *maps[i]);
                 shape.last += tables[i]->empty() ? 0 : *std::max_element(tables[i]->begin(), tables[i]->end());
             }
             shape.table.find_runs();
-        }
-        return shape;
+            return shape;
+        });
     }
 
     void add(KernelCommand& command, const Contraction& work) {
@@ -270,18 +266,28 @@ private:
         return nullptr;
     }
 
-    // Contractions of the same shape, layout and kinds of memories: they get the same mappings, and tiles cost the
-    // same.
-    struct Alike {
-        std::uint32_t first = 0;  // index in the program
-        MappingChoice choice;
-    };
+    // What engines there are for a kernel.
+    void add_engines(NumberKey& key, int engines, const MappingRule* rule) const {
+        // Every field but the rules, of which the kernel's own counts: a new field makes this line an error.
+        const auto& [count, rows, cols, interleave, partial_sums, multiply, add, broadcast, rules] = config_.engine;
+        (void)rules;
+        for (const int number : {engines, count, rows, cols, interleave, partial_sums, multiply, add, broadcast}) {
+            key.add(number);
+        }
+        if (rule == nullptr) {
+            key.add(-1);
+        } else {
+            key.add(rule->transposed ? 1 : 0).add(rule->rows).add(rule->cols).add(rule->batches);
+        }
+    }
 
     const Alike& alike_of(const ContractionCommand& command, const std::array<std::size_t, 5>& shapes,
                           const MappingRule* rule) {
         NumberKey& key = key_;
         key.clear();
-        key.add(rule == nullptr ? -1 : rule - config_.engine.mapping.data());
+        // Without splitting a kernel runs on one engine however many are free.
+        const int engines = config_.schedule_split ? config_.engine.count : 1;
+        add_engines(key, engines, rule);
         key.add(command.batch).add(command.rows).add(command.cols).add(command.depth).add(command.accumulates ? 1 : 0);
         const AccessTable* const tables[] = {&command.a, &command.b, &command.out, &command.bias, &command.residual};
         for (std::size_t i = 0; i < shapes.size(); ++i) {
@@ -302,16 +308,17 @@ private:
         shared(command.out, command.residual);
         shared(command.out, command.bias);
         shared(command.residual, command.bias);
-        const auto [entry, is_new] = alike_.try_emplace(key);
-        Alike& alike = entry->second;
-        if (is_new) {
-            alike.first = static_cast<std::uint32_t>(program_.contractions.size());
-            MappingChoice& choice = alike.choice;
-            choice = choose_mappings(config_.engine, program_.rams, command,
-                                     config_.schedule_split ? config_.engine.count : 1, rule);
-            // Without splitting a kernel runs on one engine however many are free.
+        Alike& alike = known_.alike.get(key, [&] {
+            Alike made;
+            MappingChoice& choice = made.choice;
+            choice = choose_mappings(config_.engine, program_.rams, command, engines, rule);
             choice.mappings.resize(static_cast<std::size_t>(config_.engine.count) + 1);
             choice.cycles.resize(static_cast<std::size_t>(config_.engine.count) + 1, choice.cycles.back());
+            return made;
+        });
+        if (alike.design != known_.design) {
+            alike.design = known_.design;
+            alike.first = static_cast<std::uint32_t>(program_.contractions.size());
         }
         return alike;
     }
@@ -319,17 +326,16 @@ private:
     const Step& step_;
     const Config& config_;
     const Plan& plan_;
+    KnownContractions& known_;
     Program program_;
     NumberKey key_;  // at hand
-    std::unordered_map<NumberKey, Shape, NumberKey::Hash> shapes_;
-    std::unordered_map<NumberKey, Alike, NumberKey::Hash> alike_;
 };
 
 }  // namespace
 
 Program build_program(const Step& step, const Config& config, const Plan& plan, const std::vector<RamGeometry>& rams,
-                      const std::vector<std::vector<std::uint32_t>>& dependences) {
-    return ProgramBuilder(step, config, plan, rams).build(dependences);
+                      const std::vector<std::vector<std::uint32_t>>& dependences, KnownContractions& known) {
+    return ProgramBuilder(step, config, plan, rams, known).build(dependences);
 }
 
 }  // namespace contraflow

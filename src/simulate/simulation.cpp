@@ -17,6 +17,7 @@ Simulation::Simulation(const Config& config, Step step, const SimulationOptions&
     : config_(config), options_(options) {
     PlanOptions plan_options;
     plan_options.keep_all = options.keep_all;
+    plan_options.known = options.known;
     planned_ = std::make_unique<Planned>(plan_step(std::move(step), config_, plan_options));
     step_ = std::move(planned_->step);
     MachineOptions machine_options;

@@ -18,15 +18,16 @@ namespace contraflow::sweep {
 
 namespace {
 
-constexpr const char* kFormat = "contraflow-sweep/1";
+constexpr const char* kFormat = "contraflow-sweep/2";
 constexpr std::int64_t kApplicationId = 0x43467377;  // "CFsw"
 
 constexpr const char* kSchema = R"sql(
     PRAGMA application_id = 1128690551;
-    PRAGMA user_version = 1;
+    PRAGMA user_version = 2;
     CREATE TABLE sweep(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE points(
         point INTEGER NOT NULL,
+        turn INTEGER NOT NULL,
         keys TEXT NOT NULL PRIMARY KEY,
         status TEXT NOT NULL CHECK(status IN ('pending', 'running', 'done', 'failed')),
         reason TEXT,
@@ -35,7 +36,7 @@ constexpr const char* kSchema = R"sql(
         version TEXT,
         report TEXT);
     CREATE INDEX points_in_order ON points(point);
-    CREATE INDEX points_by_status ON points(status, point);
+    CREATE INDEX points_by_status ON points(status, turn);
     CREATE TABLE claims(keys TEXT NOT NULL PRIMARY KEY, process TEXT NOT NULL);
     CREATE TABLE host(
         keys TEXT NOT NULL PRIMARY KEY,
@@ -146,35 +147,46 @@ void check_same_sweep(const SweepIdentity& stored, const SweepIdentity& given, c
 
 // Enters what is new and moves what has another place now; a point that is not among `points` goes behind them.
 void enter_points(Connection& connection, const Points& points, const std::vector<std::string>& keys, Shard shard) {
-    std::unordered_map<std::string, std::int64_t> missing;
+    struct Place {
+        std::int64_t point = 0, turn = 0;
+    };
+    const std::vector<std::size_t> turns = turns_of(points);
+    std::unordered_map<std::string, Place> missing;
     for (std::size_t i = 0; i < points.size(); ++i) {
         if (shard.holds(i)) {
-            missing.emplace(keys[i], static_cast<std::int64_t>(i));
+            missing.emplace(keys[i], Place{static_cast<std::int64_t>(i), static_cast<std::int64_t>(turns[i])});
         }
     }
-    std::vector<std::pair<std::string, std::int64_t>> moved;
+    std::vector<std::pair<std::string, Place>> moved;
     auto behind = static_cast<std::int64_t>(points.size());
     {
-        Statement rows(connection, "SELECT keys, point FROM points ORDER BY point");
+        Statement rows(connection, "SELECT keys, point, turn FROM points ORDER BY point");
         while (rows.step()) {
             const auto found = missing.find(rows.text(0));
-            const std::int64_t place = found == missing.end() ? behind++ : found->second;
-            if (place != rows.integer(1)) {
-                moved.emplace_back(rows.text(0), place);
-            }
-            if (found != missing.end()) {
+            Place place;
+            if (found == missing.end()) {
+                place = {behind, behind};
+                ++behind;
+            } else {
+                place = found->second;
                 missing.erase(found);
+            }
+            if (place.point != rows.integer(1) || place.turn != rows.integer(2)) {
+                moved.emplace_back(rows.text(0), place);
             }
         }
     }
-    Statement move(connection, "UPDATE points SET point = ?2 WHERE keys = ?1");
+    Statement move(connection, "UPDATE points SET point = ?2, turn = ?3 WHERE keys = ?1");
     for (const auto& [point_keys, place] : moved) {
-        move.bind(1, point_keys).bind(2, place).run();
+        move.bind(1, point_keys).bind(2, place.point).bind(3, place.turn).run();
     }
-    Statement add(connection, "INSERT INTO points(point, keys, status) VALUES(?1, ?2, 'pending')");
+    Statement add(connection, "INSERT INTO points(point, turn, keys, status) VALUES(?1, ?2, ?3, 'pending')");
     for (std::size_t i = 0; i < points.size(); ++i) {
         if (missing.count(keys[i]) != 0) {
-            add.bind(1, static_cast<std::int64_t>(i)).bind(2, keys[i]).run();
+            add.bind(1, static_cast<std::int64_t>(i))
+                .bind(2, static_cast<std::int64_t>(turns[i]))
+                .bind(3, keys[i])
+                .run();
         }
     }
 }
@@ -335,17 +347,18 @@ Database Database::create_merged(const std::string& path, const Database& shard)
 void Database::add_rows_of(Database& shard) {
     Transaction transaction(*connection_);
     Statement add(*connection_,
-                  "INSERT INTO points(point, keys, status, reason, config, config_hash, version, report) "
-                  "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
+                  "INSERT INTO points(point, turn, keys, status, reason, config, config_hash, version, report) "
+                  "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
     shard.begin_reading();
     shard.read([&](const Row& row) {
         const bool finished = row.status == "done" || row.status == "failed";
-        add.bind(1, row.point).bind(2, row.keys).bind(3, finished ? row.status : std::string("pending"));
-        bind_or_null(add, 4, row.reason);
-        bind_or_null(add, 5, row.config);
-        bind_or_null(add, 6, row.config_hash);
-        bind_or_null(add, 7, row.version);
-        bind_or_null(add, 8, row.report);
+        add.bind(1, row.point).bind(2, row.turn).bind(3, row.keys);
+        add.bind(4, finished ? row.status : std::string("pending"));
+        bind_or_null(add, 5, row.reason);
+        bind_or_null(add, 6, row.config);
+        bind_or_null(add, 7, row.config_hash);
+        bind_or_null(add, 8, row.version);
+        bind_or_null(add, 9, row.report);
         add.run();
     });
     Statement from(*shard.connection_, "SELECT keys, startup_seconds, seconds, peak_rss_bytes FROM host ORDER BY keys");
@@ -379,7 +392,7 @@ std::vector<Claim> Database::exchange(const std::vector<PointResult>& results, s
     {
         Statement pending(*connection_,
                           "SELECT keys FROM points WHERE status = 'pending' AND point < "
-                          "(SELECT CAST(value AS INTEGER) FROM sweep WHERE name = 'points') ORDER BY point LIMIT ?1");
+                          "(SELECT CAST(value AS INTEGER) FROM sweep WHERE name = 'points') ORDER BY turn LIMIT ?1");
         pending.bind(1, static_cast<std::int64_t>(want));
         while (pending.step()) {
             const std::string keys = pending.text(0);
@@ -448,11 +461,11 @@ Counts Database::counts() {
 
 void Database::read(const std::function<void(const Row&)>& use) {
     Statement rows(*connection_,
-                   "SELECT point, keys, status, reason, config, config_hash, version, report FROM points "
+                   "SELECT point, turn, keys, status, reason, config, config_hash, version, report FROM points "
                    "ORDER BY point, keys");
     while (rows.step()) {
-        use({rows.integer(0), rows.text(1), rows.text(2), rows.text(3), rows.text(4), rows.text(5), rows.text(6),
-             rows.text(7)});
+        use({rows.integer(0), rows.integer(1), rows.text(2), rows.text(3), rows.text(4), rows.text(5), rows.text(6),
+             rows.text(7), rows.text(8)});
     }
 }
 

@@ -54,7 +54,7 @@ struct PointResult {
 };
 
 struct Row {
-    std::int64_t point = 0;
+    std::int64_t point = 0, turn = 0;
     std::string keys;
     std::string status, reason;
     std::string config, config_hash;
@@ -84,7 +84,7 @@ public:
     // Throws ConfigError unless this is a shard of the same sweep as `other`.
     void check_shard_of(const Database& other) const;
 
-    // One transaction: saves the results, whose claims end, and claims up to `want` pending points in order.
+    // One transaction: saves the results, whose claims end, and claims up to `want` pending points, by turns.
     std::vector<Claim> exchange(const std::vector<PointResult>& results, std::size_t want);
     void release_claims();       // of this process: its points become pending
     void take_over_abandoned();  // points of processes that are gone become pending

@@ -65,10 +65,10 @@ void keep_systemc_quiet() {
     sc_core::sc_report_handler::set_actions(sc_core::SC_ERROR, sc_core::SC_THROW);
 }
 
-void simulate(const PointContext& context, const Config& config, PointResult& result) {
+void simulate(const PointContext& context, const Config& config, KnownContractions& known, PointResult& result) {
     keep_systemc_quiet();
     const PointOptions& options = context.options;
-    TrainingRun run(config, {RunMode::Leap, options.values, options.allow_overflow}, context.data);
+    TrainingRun run(config, {RunMode::Leap, options.values, options.allow_overflow, &known}, context.data);
     run.train(options.steps);
     RunReport report = run.report();
     result.startup_seconds = report.host.startup_seconds;
@@ -95,14 +95,14 @@ std::string PointOptions::json() const {
         .dump();
 }
 
-PointResult run_point(const PointContext& context, const Claim& claim) {
+PointResult run_point(const PointContext& context, const Claim& claim, KnownContractions& known) {
     PointResult result;
     result.keys = claim.keys;
     try {
         const LoadedConfig loaded = with_overrides(context.design, claim.assignments);
         set_configuration(loaded.config, result);
         try {
-            simulate(context, loaded.config, result);
+            simulate(context, loaded.config, known, result);
         } catch (const ConfigError& error) {
             throw located(error, loaded);
         }

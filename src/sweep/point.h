@@ -9,6 +9,10 @@
 #include "contraflow/load_config.h"
 #include "sweep/database.h"
 
+namespace contraflow {
+struct KnownContractions;
+}
+
 namespace contraflow::sweep {
 
 struct PointOptions {
@@ -28,9 +32,9 @@ struct PointContext {
 };
 
 // Plans, simulates and reports the point; what stands in the way of that is a failure with its reason. Nothing in the
-// result but the host's numbers depends on when and where it is made. To be called in a child process, again only after
-// forget_elaboration() (simulate/elaboration.h).
-[[nodiscard]] PointResult run_point(const PointContext& context, const Claim& claim);
+// result but the host's numbers depends on when and where it is made, nor on what is known from other points. To be
+// called in a child process, again only after forget_elaboration() (simulate/elaboration.h).
+[[nodiscard]] PointResult run_point(const PointContext& context, const Claim& claim, KnownContractions& known);
 
 // The row of a point whose process crashed or was stopped.
 [[nodiscard]] PointResult failed_point(const PointContext& context, const Claim& claim, const std::string& reason);

@@ -278,6 +278,38 @@ Overrides Points::assignments(std::size_t point) const {
     return result;
 }
 
+std::vector<std::size_t> turns_of(const Points& points) {
+    std::vector<std::size_t> columns;
+    for (std::size_t column = 0; column < points.keys.size(); ++column) {
+        for (const char* section : {"network.", "tt.", "ttm.", "engine.", "memory."}) {
+            if (points.keys[column].rfind(section, 0) == 0) {
+                columns.push_back(column);
+            }
+        }
+    }
+    std::map<std::vector<std::string>, std::vector<std::size_t>> groups;
+    std::vector<const std::vector<std::size_t>*> in_order;  // by the group's first point
+    for (std::size_t i = 0; i < points.size(); ++i) {
+        std::vector<std::string> values;
+        for (const std::size_t column : columns) {
+            values.push_back(points.values[i][column]);
+        }
+        std::vector<std::size_t>& group = groups[std::move(values)];
+        if (group.empty()) {
+            in_order.push_back(&group);
+        }
+        group.push_back(i);
+    }
+    std::vector<std::size_t> turns(points.size());
+    std::size_t turn = 0;
+    for (const std::vector<std::size_t>* group : in_order) {
+        for (const std::size_t point : *group) {
+            turns[point] = turn++;
+        }
+    }
+    return turns;
+}
+
 Points cross_product(const std::vector<std::string>& specs) {
     Problems problems;
     Points points;

@@ -21,6 +21,10 @@ struct Points {
 // More would be a mistyped range.
 inline constexpr std::size_t kMaxPoints = 1'000'000;
 
+// When each point is run, from 0: those whose keys of network, tensors, engines and memories are equal one after the
+// other, since they have much of their plan in common; otherwise in order.
+[[nodiscard]] std::vector<std::size_t> turns_of(const Points& points);
+
 // Cross product of `KEY=SPEC` arguments, the last one varying fastest. SPEC is a list, `8,16,32`, or for numbers a
 // range with its ends and step, `4:24:4` (4, 8, ... 24; the end counts if it is met). Values of a key that is itself a
 // list are separated by semicolons: `tt.out_modes=12,8,8;8,12,8`. Both throw ConfigError with one line per problem:

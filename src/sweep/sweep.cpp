@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "plan/known_contractions.h"
 #include "process/child_process.h"
 #include "simulate/elaboration.h"
 
@@ -20,11 +21,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kChildTime{1000};  // after which a child leaves its other points to the others
+// After which a child leaves its other points to the others. Long: after each fork, the pages that this process writes
+// are copied.
+constexpr std::chrono::milliseconds kChildTime{10'000};
 // A kill loses what is not saved and what is running: at most half a second of results, and fewer than 100 points.
 constexpr std::chrono::milliseconds kSaveInterval{500};
 constexpr std::size_t kMaxUnsaved = 64;
-constexpr std::size_t kMaxPointsOfChild = 64;              // memory that SystemC does not give back must not add up
+constexpr std::size_t kMaxPointsOfChild = 1024;            // memory that SystemC does not give back must not add up
 constexpr std::chrono::milliseconds kOthersInterval{200};  // between looks at what other processes have left
 
 volatile std::sig_atomic_t caught_signal = 0;
@@ -96,12 +99,14 @@ private:
         return save || (may_have_more_ && queue_.empty() && running_.size() < options_.jobs);
     }
 
-    // As many points as keep all children busy for their time.
+    // As many points as keep all children busy for their time, but at most half of those left, so that all of them end
+    // at about the same time.
     [[nodiscard]] std::size_t points_wanted() const {
         const double seconds = std::chrono::duration<double>(kChildTime).count();
         const double elapsed = std::chrono::duration<double>(Clock::now() - start_).count();
         const auto likely = static_cast<std::size_t>(static_cast<double>(num_finished_) / (elapsed + 1e-3) * seconds);
-        return std::clamp(likely, options_.jobs, options_.jobs * kMaxPointsOfChild);
+        const auto left = static_cast<std::size_t>(counts_.pending + counts_.running);
+        return std::max(options_.jobs, std::min({likely, left / 2, options_.jobs * kMaxPointsOfChild}));
     }
 
     void exchange() {
@@ -141,8 +146,9 @@ private:
                 std::signal(SIGINT, SIG_IGN);  // the parent decides
                 std::signal(SIGTERM, SIG_IGN);
                 const Clock::time_point start = Clock::now();
+                KnownContractions known;
                 for (const Claim& claim : claims) {
-                    send(pack(run_point(context_, claim)));
+                    send(pack(run_point(context_, claim, known)));
                     if (!forget_elaboration() || Clock::now() - start > kChildTime) {
                         break;  // the others go to whoever is free
                     }

@@ -33,6 +33,7 @@ SimulationOptions simulation_options(const TrainingOptions& options) {
     SimulationOptions result;
     result.run_mode = options.run_mode;
     result.values = options.values;
+    result.known = options.known;
     return result;
 }
 

@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 const std::string kSource = CONTRAFLOW_SOURCE_DIR;
 const std::string kTiny = " -c " + kSource + "/configs/tiny.ini ";
 // 24 points; rank 7 does not exist for a bond, so that some fail.
-const std::string kPoints = " --over engine.rows=1:4:1 --over engine.cols=2,3,4 --over schedule.policy=overlap,serial ";
+const std::string kPoints = " --over schedule.policy=overlap,serial --over engine.rows=1:4:1 --over engine.cols=2,3,4 ";
 
 std::string database(const std::string& path) {
     return " --db '" + path + "' ";

@@ -5,6 +5,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "contraflow/op_steps.h"
 #include "contraflow/step.h"
 #include "plan/blocks.h"
+#include "plan/known_contractions.h"
 #include "plan/layout.h"
 #include "plan/planner.h"
 #include "report/memory_report.h"
@@ -126,6 +128,39 @@ std::int64_t dma_words(const Step& step, bool to_chip) {
             transfer != nullptr && transfer->home != kNoTensor && transfer->to_chip == to_chip ? transfer->words : 0;
     }
     return words;
+}
+
+// A program as text: what its kernels take, and what each contraction addresses under which mappings.
+std::string text_of(const Program& program) {
+    std::ostringstream text;
+    const auto list = [&text](const auto& numbers) {
+        for (const auto number : numbers) {
+            text << ' ' << number;
+        }
+        text << ';';
+    };
+    for (const KernelCommand& kernel : program.kernels) {
+        text << '\n' << kernel.name << ' ' << kernel.priority;
+        list(kernel.cycles);
+        list(kernel.gang_for);
+    }
+    for (const ContractionCommand& command : program.contractions) {
+        text << '\n' << command.costs_like;
+        for (const TileMapping& mapping : command.mappings) {
+            list(std::vector<int>{mapping.transposed ? 1 : 0, mapping.pe_rows, mapping.pe_cols, mapping.gang_rows,
+                                  mapping.gang_cols, mapping.row_interleave, mapping.col_interleave,
+                                  mapping.batch_interleave});
+        }
+        for (const AccessTable* table : {&command.a, &command.b, &command.out, &command.bias, &command.residual}) {
+            text << ' ' << index_of(table->ram) << ' ' << table->base << ' ' << table->depth_step << ' '
+                 << table->token.modulus;
+            list(table->batch);
+            list(table->row);
+            list(table->col);
+            list(table->depth);
+        }
+    }
+    return text.str();
 }
 
 std::string error_of(const Config& config) {
@@ -341,6 +376,47 @@ TEST_CASE("a plan is deterministic") {
         CHECK(first.plan.placements[i].ram == second.plan.placements[i].ram);
         CHECK(first.plan.placements[i].base == second.plan.placements[i].base);
     }
+}
+
+TEST_CASE("a plan does not depend on what is known from other designs, and designs alike share all of it") {
+    const std::string tiny = std::string(CONTRAFLOW_SOURCE_DIR) + "/configs/tiny.ini";
+    const auto plan = [&tiny](Overrides overrides, KnownContractions* known) {
+        overrides.insert(overrides.begin(), {{"engine.count", "2"}, {"memory.banks", "2"}});
+        const Config config = config_of(tiny, overrides);
+        PlanOptions options;
+        options.known = known;
+        return plan_step(build_training_step(config), config, options);
+    };
+    KnownContractions known;
+    // Each next to a design that differs in one respect only.
+    for (const Overrides& overrides : std::vector<Overrides>{{},
+                                                             {{"engine.rows", "3"}},
+                                                             {},
+                                                             {{"engine.cols", "4"}},
+                                                             {{"engine.cols", "4"}, {"engine.interleave", "4"}},
+                                                             {{"engine.partial_sums", "3"}},
+                                                             {{"engine.multiply_latency_cycles", "9"}},
+                                                             {{"engine.add_latency_cycles", "7"}},
+                                                             {{"engine.broadcast_latency_cycles", "30"}},
+                                                             {{"engine.count", "4"}},
+                                                             {{"engine.count", "4"}, {"schedule.split", "off"}},
+                                                             {{"engine.mapping", "*.fwd*:rows"}},
+                                                             {{"engine.mapping", "*.fwd*:cols"}},
+                                                             {{"engine.mapping", "*.fwd*:cols/1x1"}},
+                                                             {{"engine.mapping", "*.fwd*:cols/1x1,*:rows"}},
+                                                             {},
+                                                             {{"memory.banks", "4"}},
+                                                             {{"memory.layout", "naive"}},
+                                                             {{"tt.rank", "5"}},
+                                                             {{"network.flow", "tt"}},
+                                                             {{"network.flow", "mm"}}}) {
+        INFO(overrides.size() << " keys, last " << (overrides.empty() ? "" : overrides.back().first));
+        CHECK(text_of(plan(overrides, &known).program) == text_of(plan(overrides, nullptr).program));
+    }
+    (void)plan({}, &known);
+    const std::size_t shapes = known.num_shapes;
+    (void)plan({{"clock.fabric_hz", "150000000"}}, &known);
+    CHECK(known.num_shapes == shapes);
 }
 
 // m1 r1 m2 r2 + ... as golden/README.md counts them, here from the shape.

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "support/temporary_folder.h"
+#include "sweep/database.h"
 #include "sweep/sqlite.h"
 
 using namespace contraflow::sweep;
@@ -57,4 +58,31 @@ TEST_CASE("a reader rolls back what a killed writer left half-done") {
     CHECK(first_text(reader) == "before");
     CHECK(std::filesystem::file_size(path) == size_before);
     CHECK_THROWS(reader.execute("DELETE FROM rows"));
+}
+
+TEST_CASE("points are claimed by turns, whatever other processes have claimed, and read in their order") {
+    const TemporaryFolder temp;
+    const Points points = cross_product({"vector.lanes=16,32", "engine.rows=1,2,3"});
+    const SweepIdentity identity{"1", "{}", "0", "{}", points.keys};
+    const auto open = [&] { return Database::open_for_sweep(temp.file("db"), identity, points, {}, false); };
+    Database one = open();
+    Database other = open();
+    const auto claim = [](Database& database, std::size_t want) {
+        std::string claims;
+        for (const Claim& claimed : database.exchange({}, want)) {
+            claims += (claims.empty() ? "" : " ") + claimed.keys;
+        }
+        return claims;
+    };
+    CHECK(claim(one, 2) == "{\"engine.rows\":1,\"vector.lanes\":16} {\"engine.rows\":1,\"vector.lanes\":32}");
+    CHECK(claim(other, 1) == "{\"engine.rows\":2,\"vector.lanes\":16}");
+    CHECK(claim(one, 1) == "{\"engine.rows\":2,\"vector.lanes\":32}");
+    std::vector<std::int64_t> order;
+    std::string first_lanes;
+    one.read([&](const Row& row) {
+        order.push_back(row.point);
+        first_lanes += row.keys.find("\"vector.lanes\":16") != std::string::npos ? 'a' : 'b';
+    });
+    CHECK(order == std::vector<std::int64_t>{0, 1, 2, 3, 4, 5});
+    CHECK(first_lanes == "aaabbb");
 }

@@ -55,6 +55,14 @@ TEST_CASE("the last key of a cross product varies fastest") {
     CHECK(points.assignments(2) == Overrides{{"tt.rank", "2"}, {"engine.cols", "3"}});
 }
 
+TEST_CASE("points that have their contractions in common take their turns one after the other") {
+    using Turns = std::vector<std::size_t>;
+    CHECK(sweep::turns_of(cross_product({"vector.lanes=16,32", "engine.rows=1,2,3"})) == Turns{0, 2, 4, 1, 3, 5});
+    CHECK(sweep::turns_of(cross_product({"tt.rank=1,2", "memory.banks=2,4"})) == Turns{0, 1, 2, 3});
+    CHECK(sweep::turns_of(cross_product({"dma.request_latency_cycles=1,2", "vector.lanes=16,32"})) ==
+          Turns{0, 1, 2, 3});
+}
+
 TEST_CASE("bad specifications name the argument") {
     for (const char* spec :
          {"tt.rank=", "tt.rank=1,", "tt.rank=1:2:0", "tt.rank=1:2:-1", "tt.rank=2:1", "tt.rank=::", "tt.rank=1:2:3:4",
