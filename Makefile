@@ -7,7 +7,9 @@ PROGRAM := $(RELEASE)/src/cli/contraflow
 
 .PHONY: demo test fuzz bench build deps format format-check clean
 
-demo: build
+demo: deps
+	@cmake --preset release --log-level=WARNING
+	@cmake --build --preset release --target contraflow_program
 	$(PROGRAM) run -c configs/u50-2enc.ini --steps 3
 
 test: build
