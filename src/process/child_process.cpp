@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <system_error>
 #include <thread>
 
 namespace contraflow {
@@ -61,13 +62,18 @@ void work_on_fresh_heap(const std::function<void()>& work) {
     mallopt(M_MMAP_THRESHOLD, kHeapBytes / 2);  // the largest that it accepts
     mallopt(M_TRIM_THRESHOLD, 2 * kHeapBytes);
     mallopt(M_TOP_PAD, kHeapBytes);
-    std::thread([&work] {
+    const auto on_fresh_heap = [&work] {
         constexpr auto kMask = ~(static_cast<std::uintptr_t>(kHeapBytes) - 1);
         void* volatile first = std::malloc(1);
         madvise(reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(first) & kMask), kHeapBytes, MADV_HUGEPAGE);
         std::free(first);
         work();
-    }).join();
+    };
+    try {
+        std::thread(on_fresh_heap).join();
+    } catch (const std::system_error&) {
+        work();  // no thread to be had: on this heap
+    }
 }
 
 [[noreturn]] void be_child(const std::function<std::string(const ChildProcess::Send&)>& work, unsigned limit_seconds,
