@@ -5,10 +5,9 @@ PACKAGES := g++ cmake ninja-build pkg-config libsystemc-dev libboost-program-opt
 RELEASE := build/release
 PROGRAM := $(RELEASE)/src/cli/contraflow
 
-.PHONY: demo test fuzz bench build deps format format-check clean
+.PHONY: demo test fuzz bench build configure deps format format-check clean
 
-demo: deps
-	@cmake --preset release --log-level=WARNING
+demo: configure
 	@cmake --build --preset release --target contraflow_program
 	$(PROGRAM) run -c configs/u50-2enc.ini --steps 3
 
@@ -30,9 +29,11 @@ bench:
 	$(RELEASE)/bench/contraflow_dram_bench
 	bench/sweep.sh $(PROGRAM) configs/u50-2enc.ini $(POINTS)
 
-build: deps
-	@cmake --preset release --log-level=WARNING
+build: configure
 	@cmake --build --preset release
+
+configure: deps
+	@cmake --preset release --log-level=WARNING
 
 deps:
 	@cmake/install_packages.sh $(PACKAGES)

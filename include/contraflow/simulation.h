@@ -25,7 +25,7 @@ struct SimulationOptions {
     bool values = true;                  // off: cycles only, no arithmetic
     bool keep_all = false;               // no two tensors share space, so that all can be read after a step
     bool reversed_blocks = false;        // instantiate the blocks in reverse order; nothing may change
-    KnownContractions* known = nullptr;  // from designs planned before; saves time, changes nothing
+    KnownContractions* known = nullptr;  // of this program's sweeps: saves time, changes nothing
 };
 
 struct StepOutcome {

@@ -287,25 +287,22 @@ std::vector<std::size_t> turns_of(const Points& points) {
             }
         }
     }
-    std::map<std::vector<std::string>, std::vector<std::size_t>> groups;
-    std::vector<const std::vector<std::size_t>*> in_order;  // by the group's first point
+    std::map<std::vector<std::string>, std::size_t> firsts;
+    std::vector<std::size_t> first_alike(points.size());  // by point
+    std::vector<std::size_t> order(points.size());
     for (std::size_t i = 0; i < points.size(); ++i) {
         std::vector<std::string> values;
         for (const std::size_t column : columns) {
             values.push_back(points.values[i][column]);
         }
-        std::vector<std::size_t>& group = groups[std::move(values)];
-        if (group.empty()) {
-            in_order.push_back(&group);
-        }
-        group.push_back(i);
+        first_alike[i] = firsts.emplace(std::move(values), i).first->second;
+        order[i] = i;
     }
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return first_alike[a] < first_alike[b]; });
     std::vector<std::size_t> turns(points.size());
-    std::size_t turn = 0;
-    for (const std::vector<std::size_t>* group : in_order) {
-        for (const std::size_t point : *group) {
-            turns[point] = turn++;
-        }
+    for (std::size_t turn = 0; turn < order.size(); ++turn) {
+        turns[order[turn]] = turn;
     }
     return turns;
 }
