@@ -275,8 +275,9 @@ void Database::read_identity() {
     }
     std::map<std::string, std::string> entries = read_entries(*connection_);
     if (entries["format"] != kFormat) {
-        throw ConfigError(fmt::format("{}: is of format \"{}\"; this program reads {}", connection_->path(),
-                                      entries["format"], kFormat));
+        throw ConfigError(
+            fmt::format("{}: is of format \"{}\", not {}; expected another database, or the program that made it",
+                        connection_->path(), entries["format"], kFormat));
     }
     try {
         identity_ = {entries["version"], entries["design"], entries["design_hash"], entries["options"],

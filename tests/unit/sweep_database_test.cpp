@@ -86,3 +86,15 @@ TEST_CASE("points are claimed by turns, whatever other processes have claimed, a
     CHECK(order == std::vector<std::int64_t>{0, 1, 2, 3, 4, 5});
     CHECK(first_lanes == "aaabbb");
 }
+
+TEST_CASE("a database of another format is refused in a line that says what to do") {
+    const TemporaryFolder temp;
+    const Points points = cross_product({"engine.rows=1,2"});
+    (void)Database::open_for_sweep(temp.file("db"), {"1", "{}", "0", "{}", points.keys}, points, {}, false);
+    Connection(temp.file("db"), Access::Write)
+        .execute("UPDATE sweep SET value = 'contraflow-sweep/1' WHERE name = 'format'");
+    CHECK_THROWS_WITH(Database::open(temp.file("db")),
+                      temp.file("db") +
+                          ": is of format \"contraflow-sweep/1\", not contraflow-sweep/2; "
+                          "expected another database, or the program that made it");
+}
